@@ -1,0 +1,11 @@
+//! The Room: a pure state machine, one file per op, and the catalog of its tools.
+//!
+//! `room` never awaits, reads a clock, draws randomness or names a protocol.
+#![forbid(unsafe_code)]
+
+pub mod catalog;
+
+use object::KindTag;
+
+/// The room's letter in stored keys.
+pub const KIND: KindTag = KindTag(b'r');
