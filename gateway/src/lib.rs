@@ -1,1 +1,16 @@
-//! placeholder
+//! The edge: MCP over HTTP, sealed handles, the first tier of the cadence, the guard, and the
+//! way to the nodes that own the rooms.
+//!
+//! A call passes [`call::Pipeline`]: check, handle, cadence, guard, routing, upstream. Everything
+//! before the last step is decided in this process; a refused wait ends there. The gateway keeps
+//! nothing that a restart would lose for a client, except open connections.
+#![forbid(unsafe_code)]
+
+pub mod call;
+pub mod client_addr;
+pub mod clock;
+pub mod config;
+pub mod error;
+pub mod http;
+pub mod mcp;
+pub mod pages;

@@ -1,0 +1,231 @@
+//! Refusals as clients see them, whoever refused: this gateway, the op's check, or the room.
+
+use std::borrow::Cow;
+
+use object::{Class, Reject};
+use proto::v1;
+
+/// One fault of one argument (ours 3).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fault {
+    /// Where, in dotted form; empty for the whole object.
+    pub path: String,
+    /// Which rule: `required`, `type`, `maxLength`, ...
+    pub rule: Cow<'static, str>,
+    /// What to do about it.
+    pub message: String,
+}
+
+/// A refused call: what the client is told and nothing else (ours 3).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    pub class: Class,
+    /// The contract's code, for example `room_full`.
+    pub code: Cow<'static, str>,
+    pub message: Cow<'static, str>,
+    /// Whether repeating the very same call can succeed.
+    pub retryable: bool,
+    /// Milliseconds until a repeat can be admitted, where that is known.
+    pub retry_after_ms: Option<u64>,
+    /// The argument at fault, where there is one.
+    pub field: Option<Cow<'static, str>>,
+    /// The bound that was met, in the unit the message names.
+    pub limit: Option<u64>,
+    /// For `invalid_arguments`: every fault at once.
+    pub faults: Vec<Fault>,
+}
+
+impl Refusal {
+    /// A refusal with no optional parts.
+    #[must_use]
+    pub const fn new(
+        class: Class,
+        code: &'static str,
+        message: &'static str,
+        retryable: bool,
+    ) -> Self {
+        Self {
+            class,
+            code: Cow::Borrowed(code),
+            message: Cow::Borrowed(message),
+            retryable,
+            retry_after_ms: None,
+            field: None,
+            limit: None,
+            faults: Vec::new(),
+        }
+    }
+
+    /// Says when to come back, in milliseconds.
+    #[must_use]
+    pub const fn retry_after(mut self, ms: u64) -> Self {
+        self.retry_after_ms = Some(ms);
+        self
+    }
+
+    /// Names the argument at fault.
+    #[must_use]
+    pub fn field(mut self, field: &'static str) -> Self {
+        self.field = Some(Cow::Borrowed(field));
+        self
+    }
+
+    /// Names the bound that was met.
+    #[must_use]
+    pub const fn limit(mut self, limit: u64) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// The handle is damaged, forged, foreign, or its participant is gone (ours 3).
+    #[must_use]
+    pub const fn invalid_participant_handle() -> Self {
+        Self::new(
+            Class::Unauthenticated,
+            "invalid_participant_handle",
+            "This participantHandle is not valid here. Join the room again to get a new one.",
+            false,
+        )
+    }
+
+    /// A poll before the cadence admits the next one (ours 7, 8).
+    #[must_use]
+    pub const fn wait_rate_limited(retry_after_ms: u64) -> Self {
+        Self::new(
+            Class::TooFast,
+            "wait_rate_limited",
+            "This poll came too early. Wait for retryAfterMs milliseconds, then poll again.",
+            true,
+        )
+        .retry_after(retry_after_ms)
+    }
+
+    /// The guard's budget of this handle or address is used up (ours 19).
+    #[must_use]
+    pub const fn rate_limited(retry_after_ms: u64) -> Self {
+        Self::new(
+            Class::TooFast,
+            "rate_limited",
+            "Too many calls. Wait for retryAfterMs milliseconds, then repeat the call.",
+            true,
+        )
+        .retry_after(retry_after_ms)
+    }
+
+    /// Too many calls are in flight in this gateway (ours 20).
+    #[must_use]
+    pub const fn overloaded() -> Self {
+        Self::new(
+            Class::Overloaded,
+            "overloaded",
+            "The service is overloaded. Wait for retryAfterMs milliseconds, then repeat the call.",
+            true,
+        )
+        .retry_after(OVERLOADED_RETRY_AFTER_MS)
+    }
+
+    /// The room cannot be reached at the moment; nothing is known to have happened.
+    #[must_use]
+    pub const fn room_unavailable() -> Self {
+        Self::new(
+            Class::Unavailable,
+            "room_unavailable",
+            "The room cannot be reached at the moment. Repeat the call in a moment.",
+            true,
+        )
+    }
+
+    /// The answer was lost after the call had been sent: it may have happened.
+    #[must_use]
+    pub const fn outcome_unknown() -> Self {
+        Self::new(
+            Class::OutcomeUnknown,
+            "outcome_unknown",
+            "The answer was lost: the call may or may not have happened. Read the room to find out \
+             before repeating it, or repeat it with the same clientRequestId.",
+            false,
+        )
+    }
+
+    /// Three fresh room ids in a row were taken already (rooms 6.4).
+    #[must_use]
+    pub const fn room_id_collision() -> Self {
+        Self::new(
+            Class::Conflict,
+            "room_id_collision",
+            "No free room id was found. Repeat the call.",
+            true,
+        )
+    }
+}
+
+/// When to come back after [`Refusal::overloaded`], in milliseconds.
+pub const OVERLOADED_RETRY_AFTER_MS: u64 = 1_000;
+
+impl From<Reject> for Refusal {
+    fn from(reject: Reject) -> Self {
+        Self {
+            class: reject.class,
+            code: Cow::Borrowed(reject.code),
+            message: reject.message,
+            retryable: reject.retryable,
+            retry_after_ms: reject.retry_after_ms,
+            field: reject.field.map(Cow::Borrowed),
+            limit: reject.limit,
+            faults: reject
+                .faults
+                .into_iter()
+                .map(|fault| Fault {
+                    path: fault.path,
+                    rule: Cow::Borrowed(fault.rule),
+                    message: fault.message,
+                })
+                .collect(),
+        }
+    }
+}
+
+impl From<v1::Refusal> for Refusal {
+    fn from(refusal: v1::Refusal) -> Self {
+        Self {
+            class: proto::class::class(refusal.class),
+            code: Cow::Owned(refusal.code),
+            message: Cow::Owned(refusal.message),
+            retryable: refusal.retryable,
+            retry_after_ms: refusal.retry_after_ms,
+            field: refusal.field.map(Cow::Owned),
+            limit: refusal.limit,
+            faults: refusal
+                .faults
+                .into_iter()
+                .map(|fault| Fault {
+                    path: fault.path,
+                    rule: Cow::Owned(fault.rule),
+                    message: fault.message,
+                })
+                .collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reject_is_the_same_refusal_by_either_way() {
+        let mut reject = Reject::new(Class::Limit, "text_too_long", "Shorten it.", false)
+            .field("text")
+            .limit(4000)
+            .retry_after(7);
+        reject.faults.push(object::Fault {
+            path: "details.tone".into(),
+            rule: "maxLength",
+            message: "too long".into(),
+        });
+        let direct = Refusal::from(reject.clone());
+        assert_eq!(direct, Refusal::from(proto::class::refusal(reject)));
+        assert_eq!(direct.code, "text_too_long");
+        assert_eq!(direct.faults.len(), 1);
+    }
+}

@@ -1,0 +1,1 @@
+//! HTTP: accepting, bounding and classifying requests.

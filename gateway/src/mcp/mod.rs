@@ -1,0 +1,1 @@
+//! MCP: both protocol eras over one body of code.

@@ -1,0 +1,1 @@
+//! Pages for people and agents: `/agent.md`, `/room`.
