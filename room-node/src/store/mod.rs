@@ -5,6 +5,7 @@
 //! A method returns only when its effect is durable at the store's level.
 
 mod frame;
+pub mod memory;
 
 use std::sync::Arc;
 
@@ -13,6 +14,13 @@ use futures_util::future::BoxFuture;
 use object::{BlobId, Millis, ObjectId, ParticipantId};
 
 pub use frame::{Frame, FrameError, Record};
+
+/// How long a destroyed object refuses the writes of its old fence, in milliseconds: longer than
+/// any deadline or repeat of an unknown outcome (cluster 2.3).
+pub const DEAD_MARK_MS: u64 = 3_600_000;
+
+/// The largest blob a store takes, in bytes: above every limit of the contract.
+pub const BLOB_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// One run of one node process: the owner named in a claim.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

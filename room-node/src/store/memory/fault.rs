@@ -1,0 +1,114 @@
+//! Faults a test plants in the reference store.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Semaphore;
+
+use super::super::Error;
+
+/// The methods of the store that a fault can be planted in.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Method {
+    Claim,
+    Refence,
+    Append,
+    Lease,
+    Snapshot,
+    Release,
+    Destroy,
+    Due,
+    SetDue,
+    PutBlob,
+    GetBlob,
+}
+
+/// What the next call of a method meets.
+#[derive(Clone, Debug)]
+pub enum Fault {
+    /// Nothing happens and this error is the answer: [`Error::Unavailable`], [`Error::Fenced`],
+    /// [`Error::Full`], or [`Error::Unknown`] for a write that was lost with its answer.
+    Refuse(Error),
+    /// The call takes effect, the answer is [`Error::Unknown`].
+    ApplyThenUnknown,
+    /// The call waits until the test lets it through, then happens.
+    HoldCall(Hold),
+    /// The call happens at once; its answer waits until the test lets it through.
+    HoldAnswer(Hold),
+}
+
+/// A gate in the hands of the test.
+#[derive(Clone, Debug)]
+pub struct Hold {
+    reached: Arc<Semaphore>,
+    open: Arc<Semaphore>,
+}
+
+impl Default for Hold {
+    fn default() -> Self {
+        Self { reached: Arc::new(Semaphore::new(0)), open: Arc::new(Semaphore::new(0)) }
+    }
+}
+
+impl Hold {
+    /// A closed gate.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Resolves when one call stands at the gate (once per such call).
+    pub async fn reached(&self) {
+        take(&self.reached).await;
+    }
+
+    /// Lets one call through, the one that waits or the next that comes.
+    pub fn release(&self) {
+        self.open.add_permits(1);
+    }
+
+    pub(super) async fn pass(&self) {
+        self.reached.add_permits(1);
+        take(&self.open).await;
+    }
+}
+
+async fn take(semaphore: &Semaphore) {
+    // The semaphores are never closed, so an error cannot occur; there would be nothing to wait for.
+    if let Ok(permit) = semaphore.acquire().await {
+        permit.forget();
+    }
+}
+
+/// Planted faults and call counts.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    planted: Mutex<HashMap<Method, Planted>>,
+}
+
+#[derive(Debug, Default)]
+struct Planted {
+    queue: VecDeque<Fault>,
+    calls: u64,
+}
+
+impl Faults {
+    pub(super) fn push(&self, method: Method, fault: Fault) {
+        self.planted().entry(method).or_default().queue.push_back(fault);
+    }
+
+    pub(super) fn calls(&self, method: Method) -> u64 {
+        self.planted().get(&method).map_or(0, |planted| planted.calls)
+    }
+
+    pub(super) fn next(&self, method: Method) -> Option<Fault> {
+        let mut all = self.planted();
+        let planted = all.entry(method).or_default();
+        planted.calls += 1;
+        planted.queue.pop_front()
+    }
+
+    fn planted(&self) -> MutexGuard<'_, HashMap<Method, Planted>> {
+        self.planted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
