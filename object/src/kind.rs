@@ -99,11 +99,11 @@ pub trait Object: Sized + Send + 'static {
     fn busy(&self) -> bool;
 
     /// What is kept when the object goes to sleep.
-    fn idle_view(&self) -> IdleView;
+    fn idle_view(&self, settings: &Self::Settings) -> IdleView;
 
     /// Answers a wait from what is kept, if it is certain that the object would answer the same
     /// (nothing new for this cursor). `None` wakes the object.
-    fn answer_idle_poll(poll: &IdlePoll<'_>) -> Option<Reply>;
+    fn answer_idle_poll(settings: &Self::Settings, poll: &IdlePoll<'_>) -> Option<Reply>;
 
     /// Appends the stored form of an event.
     fn encode_event(event: &Self::Event, out: &mut Vec<u8>);
