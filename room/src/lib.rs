@@ -4,6 +4,10 @@
 #![forbid(unsafe_code)]
 
 pub mod catalog;
+pub mod grant;
+pub mod live_view;
+pub mod surface;
+pub mod transcript;
 
 use object::KindTag;
 

@@ -1,0 +1,271 @@
+//! Tables over the shape of drafts and over what a Task shows.
+
+use serde_json::json;
+
+use super::*;
+
+fn draft_with(root: Value, data: Value) -> Value {
+    json!({"surfaceId": "score", "revision": 1, "root": root, "data": data})
+}
+
+fn parse(surface: &Value) -> Result<Draft, ShapeError> {
+    Draft::parse(surface, "plan-0001")
+}
+
+/// The family only: texts may change.
+fn family(surface: &Value) -> &'static str {
+    match parse(surface) {
+        Ok(_) => "ok",
+        Err(ShapeError::View(_)) => "invalid_live_view",
+        Err(ShapeError::TooLarge) => "live_view_too_large",
+        Err(ShapeError::Data(_)) => "invalid_live_view_data",
+        Err(ShapeError::Component(_)) => "invalid_live_view_component",
+    }
+}
+
+fn nested(depth: usize) -> Value {
+    (1..depth).fold(
+        json!({"type": "Text", "text": "x"}),
+        |inner, _| json!({"type": "Card", "children": [inner]}),
+    )
+}
+
+fn row(children: usize) -> Value {
+    json!({"type": "Row", "children": vec![json!({"type": "Text", "text": "x"}); children]})
+}
+
+#[test]
+fn components_have_exact_keys_and_bounds() {
+    let text = |s: &str| json!({"type": "Text", "text": s});
+    let button =
+        |label: &str, action: Value| json!({"type": "Button", "label": label, "action": action});
+    let inc =
+        |amount: Value| button("Add", json!({"type": "increment", "path": "n", "amount": amount}));
+    let set = |value: Value| button("Set", json!({"type": "set", "path": "n", "value": value}));
+    let input = |path: &str, more: Value| {
+        let mut input = json!({"type": "Input", "path": path});
+        if let (Value::Object(input), Value::Object(more)) = (&mut input, more) {
+            input.extend(more);
+        }
+        input
+    };
+    let rows = [
+        (true, text("hello")),
+        (true, text(&"x".repeat(400))),
+        (false, text(&"x".repeat(401))),
+        (true, text(&"😀".repeat(200))),
+        (false, text(&"😀".repeat(201))),
+        (false, text("")),
+        (false, text("a<b")),
+        (false, text("a>b")),
+        (false, text("see HTTP://x")),
+        (false, text("see https://x")),
+        (false, text("JavaScript:x")),
+        (false, text("Data:x")),
+        (false, json!({"type": "Text", "text": 1})),
+        (false, json!({"type": "text", "text": "x"})),
+        (false, json!({"type": "Text", "text": "x", "id": "t1"})),
+        (false, json!({"type": "Text"})),
+        (false, json!("Text")),
+        (false, Value::Null),
+        (true, json!({"type": "Value", "path": "missing_is_fine"})),
+        (false, json!({"type": "Value", "path": "a.b"})),
+        (false, json!({"type": "Value", "path": "1a"})),
+        (true, inc(json!(1))),
+        (true, inc(json!(-1000))),
+        (true, inc(json!(2.0))),
+        (false, inc(json!(1001))),
+        (false, inc(json!(0))),
+        (false, inc(json!(0.5))),
+        (false, inc(json!("1"))),
+        (true, set(json!(true))),
+        (true, set(json!("word"))),
+        (false, set(json!(""))),
+        (false, set(json!(null))),
+        (false, set(json!([1]))),
+        (true, button(&"x".repeat(80), json!({"type": "set", "path": "n", "value": 1}))),
+        (false, button(&"x".repeat(81), json!({"type": "set", "path": "n", "value": 1}))),
+        (false, button("Add", json!({"type": "set", "path": "n", "value": 1, "more": 1}))),
+        (false, button("Add", json!({"type": "remove", "path": "n"}))),
+        (false, json!({"type": "Button", "label": "Add"})),
+        (true, input("word", json!({}))),
+        (true, input("word", json!({"placeholder": "type"}))),
+        (false, input("word", json!({"placeholder": "x".repeat(81)}))),
+        (false, input("n", json!({}))),
+        (false, input("absent", json!({}))),
+        (true, row(1)),
+        (true, row(63)),
+        (false, row(64)),
+        (false, row(0)),
+        (false, json!({"type": "Column", "children": "x"})),
+        (false, json!({"type": "Grid", "children": []})),
+        (true, nested(8)),
+        (false, nested(9)),
+    ];
+    for (good, root) in rows {
+        let surface = draft_with(root.clone(), json!({"n": 1, "word": "x"}));
+        let expected = if good { "ok" } else { "invalid_live_view_component" };
+        assert_eq!(family(&surface), expected, "{root}");
+    }
+}
+
+#[test]
+fn data_is_flat_and_scalar() {
+    let rows = [
+        (true, json!({})),
+        (true, json!({"a": true, "b": -1.5, "C_9": "x"})),
+        (false, json!({"": 1})),
+        (false, json!({"_a": 1})),
+        (false, json!({"a-b": 1})),
+        (true, json!({"a".repeat(32): 1})),
+        (false, json!({"a".repeat(33): 1})),
+        (false, json!({"a": null})),
+        (false, json!({"a": {}})),
+        (false, json!({"a": []})),
+        (false, json!({"a": ""})),
+        (false, json!({"a": "<"})),
+    ];
+    for (good, data) in rows {
+        let surface = draft_with(json!({"type": "Text", "text": "x"}), data.clone());
+        let expected = if good { "ok" } else { "invalid_live_view_data" };
+        assert_eq!(family(&surface), expected, "{data}");
+    }
+}
+
+#[test]
+fn faults_come_in_the_contract_order() {
+    let root = json!({"type": "Text", "text": "x"});
+    let keys: Map<String, Value> = (0..33).map(|n| (format!("k{n}"), json!(1))).collect();
+    let big = "x".repeat(33_000);
+    let rows = [
+        ("invalid_live_view", json!([])),
+        ("invalid_live_view", json!("x")),
+        ("invalid_live_view", json!({})),
+        // Size is looked at before anything inside.
+        ("live_view_too_large", json!({"nonsense": big})),
+        (
+            "invalid_live_view",
+            json!({"surfaceId": "s", "revision": 1, "root": root, "data": {}, "id": 1}),
+        ),
+        ("invalid_live_view", json!({"surfaceId": "-s", "revision": 1, "root": root, "data": {}})),
+        (
+            "invalid_live_view",
+            json!({"surfaceId": "s".repeat(65), "revision": 1, "root": root, "data": {}}),
+        ),
+        ("invalid_live_view", json!({"surfaceId": "s", "revision": 0, "root": root, "data": {}})),
+        ("invalid_live_view", json!({"surfaceId": "s", "revision": 1.5, "root": root, "data": {}})),
+        (
+            "invalid_live_view",
+            json!({"surfaceId": "s", "revision": 9_007_199_254_740_992_u64, "root": root, "data": {}}),
+        ),
+        ("invalid_live_view", json!({"surfaceId": "s", "revision": "1", "root": root, "data": {}})),
+        ("invalid_live_view", json!({"surfaceId": "s", "revision": 1, "root": root, "data": []})),
+        ("invalid_live_view", json!({"surfaceId": "s", "revision": 1, "root": root})),
+        ("invalid_live_view", json!({"surfaceId": "s", "revision": 1, "root": root, "data": keys})),
+        // Data is looked at before the components, the root last.
+        (
+            "invalid_live_view_data",
+            json!({"surfaceId": "s", "revision": 1, "root": 1, "data": {"": 1}}),
+        ),
+        ("invalid_live_view_component", json!({"surfaceId": "s", "revision": 1, "data": {}})),
+        (
+            "invalid_live_view",
+            json!({"surfaceId": "s", "revision": 1, "root": root, "data": {}, "taskRequestId": "other-1"}),
+        ),
+        (
+            "ok",
+            json!({"surfaceId": "s", "revision": 1, "root": root, "data": {}, "taskRequestId": "plan-0001"}),
+        ),
+        (
+            "ok",
+            json!({"surfaceId": "s", "revision": 2.0, "root": root, "data": {}, "authorityAgentId": "whoever"}),
+        ),
+    ];
+    for (expected, surface) in rows {
+        assert_eq!(family(&surface), expected, "{surface}");
+    }
+}
+
+#[test]
+fn the_size_is_that_of_the_completed_snapshot() {
+    // Two-byte characters show that bytes are counted, not characters.
+    let fitting = |fill: usize| {
+        let mut children = vec![json!({"type": "Text", "text": "é".repeat(400)}); 38];
+        children.push(json!({"type": "Text", "text": "y".repeat(400)}));
+        children.push(json!({"type": "Text", "text": "z".repeat(400)}));
+        children.push(json!({"type": "Text", "text": "x".repeat(fill)}));
+        draft_with(json!({"type": "Row", "children": children}), json!({}))
+    };
+    let measure = |fill| match fitting(fill) {
+        Value::Object(map) => completed_bytes(&map, "plan-0001"),
+        _ => 0,
+    };
+    let fill = 1 + SNAPSHOT_BYTES_MAX - measure(1);
+    assert!((1..=400).contains(&fill), "{fill}");
+    assert_eq!(measure(fill), SNAPSHOT_BYTES_MAX);
+    assert_eq!(family(&fitting(fill)), "ok");
+    assert_eq!(family(&fitting(fill + 1)), "live_view_too_large");
+    let done = parse(&fitting(fill)).unwrap().complete("plan-0001", ParticipantId(7));
+    assert_eq!(done.to_json().to_string().len(), SNAPSHOT_BYTES_MAX);
+}
+
+#[test]
+fn admission_follows_authority_surface_revision_capacity() {
+    let (primary, other) = (ParticipantId(1), ParticipantId(2));
+    let draft = |surface: &str, revision: u64| {
+        let root = json!({"type": "Text", "text": "x"});
+        let surface = json!({"surfaceId": surface, "revision": revision, "root": root, "data": {}});
+        Draft::parse(&surface, "t").unwrap()
+    };
+    let mut views = Views::default();
+    let admit =
+        |views: &Views, task: &str, d: &Draft, who| views.admit(task, d, who, Some(primary));
+    assert_eq!(admit(&views, "t", &draft("s", 1), other), Err(AdmitError::NotAuthorized));
+    assert_eq!(
+        admit(&views, "t", &draft("s", 2), primary),
+        Err(AdmitError::RevisionConflict { current: 0 })
+    );
+    assert_eq!(admit(&views, "t", &draft("s", 1), primary), Ok(()));
+    views.put(draft("s", 1).complete("t", primary));
+    let rows = [
+        (other, "x", 1, Err(AdmitError::NotAuthorized)),
+        (primary, "x", 1, Err(AdmitError::SurfaceMismatch)),
+        (primary, "s", 1, Err(AdmitError::RevisionConflict { current: 1 })),
+        (primary, "s", 9, Ok(())),
+    ];
+    for (who, surface, revision, expected) in rows {
+        assert_eq!(admit(&views, "t", &draft(surface, revision), who), expected, "{surface}");
+    }
+    // The current author keeps the authority, whoever the primary agent is now.
+    assert_eq!(views.admit("t", &draft("s", 2), primary, Some(other)), Ok(()));
+    assert_eq!(views.admit("u", &draft("s", 1), primary, None), Err(AdmitError::NotAuthorized));
+
+    for n in 1..VIEWS_MAX {
+        views.put(draft("s", 1).complete(&format!("t{n}"), primary));
+    }
+    assert_eq!(views.len(), VIEWS_MAX);
+    assert_eq!(admit(&views, "new", &draft("s", 1), primary), Err(AdmitError::Capacity));
+    // A revision of a view that is there always fits.
+    assert_eq!(admit(&views, "t", &draft("s", 2), primary), Ok(()));
+    views.remove("t1");
+    assert_eq!(admit(&views, "new", &draft("s", 1), primary), Ok(()));
+}
+
+#[test]
+fn a_snapshot_is_written_as_the_contract_shows() {
+    let surface = draft_with(
+        json!({"type": "Column", "children": [{"type": "Value", "path": "points"}]}),
+        json!({"points": 0}),
+    );
+    let done = parse(&surface).unwrap().complete("plan-0001", ParticipantId(1));
+    assert_eq!(
+        done.to_json(),
+        json!({
+            "surfaceId": "score", "revision": 1,
+            "root": {"type": "Column", "children": [{"type": "Value", "path": "points"}]},
+            "data": {"points": 0}, "taskRequestId": "plan-0001",
+            "authorityAgentId": "00000000-0000-0000-0000-000000000001",
+        })
+    );
+    assert!(!format!("{done:?}").contains("points"));
+}
