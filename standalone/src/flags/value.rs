@@ -1,0 +1,158 @@
+//! Values as people write them, parsed into types that cannot be wrong.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde::Deserialize;
+
+use super::Source;
+
+/// When a write counts as done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// Before each answer.
+    Always,
+    /// In the background, at least this often, in milliseconds.
+    EveryMs(u64),
+}
+
+/// Form of the log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+/// One entry of the operator's catalog of Room Apps.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct AppEntry {
+    pub app_id: String,
+    pub title: String,
+}
+
+/// Inclusive bounds of a number.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) min: u64,
+    pub(super) max: u64,
+}
+
+/// Largest catalog of Room Apps, in entries: every wait answer may list all of them.
+pub(super) const ROOM_APPS_MAX: usize = 16;
+/// Longest interval of background syncing, in milliseconds.
+const SYNC_MS_MAX: u64 = 60_000;
+
+pub(super) fn number<N: TryFrom<u64>>(text: &str, limits: Limits) -> Result<N, String> {
+    let expected = || format!("expected a whole number from {} to {}", limits.min, limits.max);
+    let number = u64::from_str(text).map_err(|_| expected())?;
+    if number < limits.min || number > limits.max {
+        return Err(expected());
+    }
+    N::try_from(number).map_err(|_| expected())
+}
+
+pub(super) fn boolean(text: &str) -> Result<bool, String> {
+    match text {
+        "true" | "1" => Ok(true),
+        "false" | "0" => Ok(false),
+        _ => Err("expected true or false".to_owned()),
+    }
+}
+
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+    let local = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    local
+        .as_deref()
+        .unwrap_or(text)
+        .parse()
+        .map_err(|_| "expected IP:PORT, for example 127.0.0.1:8080 or [::]:8080".to_owned())
+}
+
+pub(super) fn path(text: &str) -> Result<PathBuf, String> {
+    if text.is_empty() { Err("expected a path".to_owned()) } else { Ok(PathBuf::from(text)) }
+}
+
+pub(super) fn sync(text: &str) -> Result<Sync, String> {
+    if text == "always" {
+        return Ok(Sync::Always);
+    }
+    let Some(every) = text.strip_prefix("every-ms=") else {
+        return Err("expected always or every-ms=N".to_owned());
+    };
+    number(every, Limits { min: 1, max: SYNC_MS_MAX }).map(Sync::EveryMs)
+}
+
+/// The keys themselves are read (and read again on change) by the gateway; that the file can be
+/// read is a matter of configuration.
+pub(super) fn key_file(text: &str, source: &dyn Source) -> Result<PathBuf, String> {
+    let path = path(text)?;
+    read(&path, source)?;
+    Ok(path)
+}
+
+pub(super) fn host(text: &str) -> Result<String, String> {
+    let name = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let name = name.unwrap_or(text).trim_end_matches('/');
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "-._[]:".contains(c);
+    if name == "*" || (!name.is_empty() && name.chars().all(allowed)) {
+        Ok(name.to_ascii_lowercase())
+    } else {
+        Err("expected a host name, or * for any".to_owned())
+    }
+}
+
+pub(super) fn cidr(text: &str) -> Result<String, String> {
+    let expected = || "expected a network, for example 10.0.0.0/8 or fd00::/8".to_owned();
+    let (ip, bits) = text.split_once('/').ok_or_else(expected)?;
+    let ip: IpAddr = ip.parse().map_err(|_| expected())?;
+    let bits_max = if ip.is_ipv4() { 32 } else { 128 };
+    let bits: u8 = number(bits, Limits { min: 0, max: bits_max }).map_err(|_| expected())?;
+    Ok(format!("{ip}/{bits}"))
+}
+
+pub(super) fn url(text: &str) -> Result<String, String> {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    match rest {
+        Some(rest) if !rest.is_empty() && !rest.contains(['?', '#', ' ', '"']) => {
+            Ok(text.trim_end_matches('/').to_owned())
+        }
+        _ => Err("expected http://HOST or https://HOST, without a query".to_owned()),
+    }
+}
+
+pub(super) fn log_format(text: &str) -> Result<LogFormat, String> {
+    match text {
+        "text" => Ok(LogFormat::Text),
+        "json" => Ok(LogFormat::Json),
+        _ => Err("expected text or json".to_owned()),
+    }
+}
+
+pub(super) fn log_filter(text: &str) -> Result<String, String> {
+    tracing_subscriber::EnvFilter::try_new(text)
+        .map(|_| text.to_owned())
+        .map_err(|error| format!("no log filter: {error}"))
+}
+
+pub(super) fn app_catalog(text: &str, source: &dyn Source) -> Result<Vec<AppEntry>, String> {
+    let apps: Vec<AppEntry> = serde_json::from_str(&read(&path(text)?, source)?)
+        .map_err(|error| format!("no list of {{appId,title}}: {error}"))?;
+    if apps.len() > ROOM_APPS_MAX {
+        return Err(format!("lists {} apps, at most {ROOM_APPS_MAX}", apps.len()));
+    }
+    for (at, app) in apps.iter().enumerate() {
+        if app.app_id.is_empty() || app.title.is_empty() {
+            return Err(format!("entry {at} has an empty appId or title"));
+        }
+        if apps.iter().take(at).any(|earlier| earlier.app_id == app.app_id) {
+            return Err(format!("entry {at} repeats appId {}", app.app_id));
+        }
+    }
+    Ok(apps)
+}
+
+fn read(path: &Path, source: &dyn Source) -> Result<String, String> {
+    source.read(path).map_err(|error| format!("cannot be read: {error}"))
+}
