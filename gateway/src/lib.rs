@@ -11,6 +11,7 @@ pub mod client_addr;
 pub mod clock;
 pub mod config;
 pub mod error;
+pub mod handle;
 pub mod http;
 pub mod mcp;
 pub mod pages;
