@@ -3,6 +3,7 @@
 //! `room` never awaits, reads a clock, draws randomness or names a protocol.
 #![forbid(unsafe_code)]
 
+pub mod app;
 pub mod catalog;
 pub mod grant;
 pub mod live_view;

@@ -1,0 +1,188 @@
+//! Tables over bundles, publications and state writes.
+
+use super::*;
+
+fn bundle_json() -> Value {
+    json!({
+        "version": 1, "manifest": {"title": "Vote", "networkOrigins": []},
+        "html": "<p>x</p>", "css": "p{}", "js": "1", "initialState": {"n": 0},
+    })
+}
+
+fn with(path: &str, value: Value) -> Value {
+    let mut bundle = bundle_json();
+    match path.split_once('.') {
+        Some((outer, inner)) => bundle[outer][inner] = value,
+        None => bundle[path] = value,
+    }
+    bundle
+}
+
+fn family(bundle: &Value) -> &'static str {
+    match Bundle::parse(bundle.to_string().as_bytes()) {
+        Ok(_) => "ok",
+        Err(Fault::Object) => "generated_app_bundle_object",
+        Err(Fault::TooLarge) => "generated_app_bundle_too_large",
+        Err(Fault::Invalid(_)) => "generated_app_bundle_invalid",
+    }
+}
+
+#[test]
+fn every_part_of_a_bundle_has_its_bound() {
+    let without = |key: &str| {
+        let mut bundle = bundle_json();
+        bundle.as_object_mut().unwrap().remove(key);
+        bundle
+    };
+    let state = |bytes: usize| json!({"k": "x".repeat(bytes - 8)});
+    let rows = [
+        (true, bundle_json()),
+        (true, with("version", json!(1.0))),
+        (false, with("version", json!(2))),
+        (false, with("version", json!("1"))),
+        (false, without("version")),
+        (false, without("css")),
+        (false, with("more", json!(1))),
+        (false, with("manifest", json!("x"))),
+        (false, with("manifest.more", json!(1))),
+        (false, with("manifest.networkOrigins", json!(["x"]))),
+        (false, with("manifest.networkOrigins", json!(null))),
+        (false, with("manifest.title", json!(""))),
+        (true, with("manifest.title", json!("x".repeat(80)))),
+        (false, with("manifest.title", json!("x".repeat(81)))),
+        (true, with("manifest.title", json!("😀".repeat(40)))),
+        (false, with("manifest.title", json!("😀".repeat(41)))),
+        (false, with("manifest.title", json!("a<b"))),
+        (false, with("manifest.title", json!("a\u{7}b"))),
+        (false, with("html", json!(""))),
+        (false, with("html", json!(1))),
+        (true, with("html", json!("x".repeat(20_480)))),
+        (false, with("html", json!("x".repeat(20_481)))),
+        (true, with("css", json!("x".repeat(12_288)))),
+        (false, with("css", json!("x".repeat(12_289)))),
+        (true, with("js", json!("x".repeat(32_768)))),
+        (false, with("js", json!("x".repeat(32_769)))),
+        (false, with("js", json!("a\0b"))),
+        (false, with("js", json!("'</SCRIPT>'"))),
+        (false, with("html", json!("<iframe>"))),
+        (false, with("html", json!("<Object>"))),
+        (false, with("html", json!("<embed>"))),
+        (false, with("css", json!("url(JavaScript:1)"))),
+        (false, with("initialState", json!([]))),
+        (true, with("initialState", state(16_384))),
+        (false, with("initialState", state(16_385))),
+    ];
+    for (good, bundle) in rows {
+        let expected = if good { "ok" } else { "generated_app_bundle_invalid" };
+        let text = bundle.to_string();
+        assert_eq!(family(&bundle), expected, "{}", text.get(..200).unwrap_or(&text));
+    }
+}
+
+#[test]
+fn the_whole_is_measured_compact_before_its_parts() {
+    assert_eq!(family(&json!([])), "generated_app_bundle_object");
+    assert_eq!(Bundle::parse(b"{"), Err(Fault::Object));
+    assert_eq!(Bundle::parse(b"\xff"), Err(Fault::Object));
+    assert_eq!(family(&json!({"x": "y".repeat(49_152)})), "generated_app_bundle_too_large");
+    let fill = |n: usize| {
+        let mut bundle = with("js", json!("x".repeat(32_000)));
+        bundle["html"] = json!("y".repeat(n));
+        bundle
+    };
+    let base = fill(1).to_string().len() - 1;
+    assert_eq!(family(&fill(BUNDLE_BYTES_MAX - base)), "ok");
+    assert_eq!(family(&fill(BUNDLE_BYTES_MAX - base + 1)), "generated_app_bundle_too_large");
+    // White space between tokens does not count.
+    let wide = fill(BUNDLE_BYTES_MAX - base).to_string().replacen('{', "{ \n\t ", 1);
+    assert_eq!(Bundle::parse(wide.as_bytes()).map(|b| b.bytes()), Ok(BUNDLE_BYTES_MAX));
+}
+
+#[test]
+fn compact_text_keeps_order_and_meaning() {
+    let rows = [
+        (r#"{"b" : 1 , "a":[ 1, 2 ]}"#, r#"{"b":1,"a":[1,2]}"#),
+        (r#"{"s":"a  \" b"}"#, r#"{"s":"a  \" b"}"#),
+        (r#"{"s":"\u00e9\/\\"}"#, r#"{"s":"é/\\"}"#),
+        (r#""\\""#, r#""\\""#),
+        ("[]", "[]"),
+        (r#""open"#, r#""open"#),
+    ];
+    for (text, expected) in rows {
+        assert_eq!(compact(text), expected);
+    }
+    let print = |text: &str| Bundle::parse(text.as_bytes()).unwrap().fingerprint();
+    let a = r#"{"version":1,"manifest":{"title":"V","networkOrigins":[]},"html":"h","css":"c","js":"j","initialState":{}}"#;
+    let b = r#"{"html":"h","version":1,"manifest":{"title":"V","networkOrigins":[]},"css":"c","js":"j","initialState":{}}"#;
+    assert_eq!(print(a), print(&a.replace(',', ", ")));
+    assert_ne!(print(a), print(b), "another key order is another bundle");
+    assert_ne!(print(a), print(&a.replace("\"h\"", "\"H\"")));
+}
+
+fn publication(task: &str, n: u128, bundle: &Bundle) -> Publication {
+    Publication {
+        app: AppId(BlobId(n)),
+        task: task.into(),
+        title: bundle.title().clone(),
+        bundle: BlobId(100 + n),
+        bundle_bytes: bundle.bytes() as u64,
+        fingerprint: bundle.fingerprint(),
+        bundle_revision: 1,
+        state: bundle.initial_state().clone(),
+        state_revision: 0,
+        created_at: Millis(1),
+        updated_at: Millis(1),
+    }
+}
+
+fn bundle(html: &str) -> Bundle {
+    Bundle::parse(with("html", json!(html)).to_string().as_bytes()).unwrap()
+}
+
+#[test]
+fn publishing_follows_authority_sameness_capacity() {
+    let (primary, other) = (ParticipantId(1), ParticipantId(2));
+    let mut apps = Apps::default();
+    let first = bundle("one");
+    let admit = |apps: &Apps, task: &str, b: &Bundle, who| apps.admit(task, b, who, Some(primary));
+    assert_eq!(admit(&apps, "t1", &first, other), Err(AdmitError::NotAuthorized));
+    assert_eq!(apps.admit("t1", &first, primary, None), Err(AdmitError::NotAuthorized));
+    assert_eq!(admit(&apps, "t1", &first, primary), Ok(Publish::New));
+    for n in 1..=4 {
+        apps.put(publication(&format!("t{n}"), n, &first));
+    }
+    assert_eq!(admit(&apps, "t1", &first, primary), Ok(Publish::Duplicate));
+    assert_eq!(
+        admit(&apps, "t1", &bundle("two"), primary),
+        Ok(Publish::Changed { replaced: BlobId(101) })
+    );
+    assert_eq!(admit(&apps, "t5", &first, primary), Err(AdmitError::Capacity));
+    assert_eq!(apps.remove("t2"), Some(BlobId(102)));
+    assert_eq!(apps.remove("t2"), None);
+    assert_eq!(admit(&apps, "t5", &first, primary), Ok(Publish::New));
+}
+
+#[test]
+fn a_state_write_is_compare_and_swap() {
+    let mut apps = Apps::default();
+    apps.put(publication("t", 1, &bundle("x")));
+    let instance = AppId(BlobId(1)).to_string();
+    let state = |bytes: usize| json!({"k": "x".repeat(bytes - 8)});
+    let rows = [
+        ("generated:none", 0, json!({}), Err(StateError::NotFound)),
+        ("whiteboard:00000000", 0, json!({}), Err(StateError::NotFound)),
+        (&instance, 0, json!([]), Err(StateError::Invalid)),
+        (&instance, 9, json!([]), Err(StateError::Invalid)),
+        (&instance, 0, state(4_097), Err(StateError::Invalid)),
+        (&instance, 1, json!({}), Err(StateError::Conflict { revision: 0 })),
+        (&instance, 0, json!({"n": 1}), Ok(r#"{"n":1}"#.into())),
+        (&instance, 0, state(4_096), Ok(state(4_096).to_string().into())),
+    ];
+    for (instance, revision, state, expected) in rows {
+        assert_eq!(apps.admit_state(instance, revision, &state), expected, "{instance} {revision}");
+    }
+    apps.write_state(AppId(BlobId(1)), r#"{"n":1}"#.into(), Millis(9));
+    let now = apps.by_instance(&instance).unwrap();
+    assert_eq!((now.state_revision, &*now.state, now.updated_at), (1, r#"{"n":1}"#, Millis(9)));
+    assert_eq!(now.bundle_revision, 1);
+}
