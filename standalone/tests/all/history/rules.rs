@@ -1,0 +1,262 @@
+//! The rules, each with the name a violation carries.
+
+use std::collections::BTreeMap;
+
+use super::index::{Change, Observation, Room, build};
+use super::{Phase, Record, Seen, Violation};
+
+/// Every rule, by name.
+pub(crate) const RULES: [&str; 16] = [
+    "well-formed",
+    "acknowledged-present",
+    "acknowledged-sequence",
+    "no-gap",
+    "sequence-once",
+    "key-once",
+    "unknown-at-most-once",
+    "failed-absent",
+    "known-key",
+    "real-time-order",
+    "poll-contiguous",
+    "poll-own-acks",
+    "poll-fresh",
+    "attachment-hash",
+    "task-state",
+    "lease-kept",
+];
+
+/// Retention of rooms 19: what is older may be missing from a read.
+const MESSAGES_KEPT: usize = 100;
+const ATTACHMENTS_KEPT: usize = 8;
+
+/// All violations of all rules; none means the history is good.
+pub(crate) fn check(records: &[Record]) -> Vec<Violation> {
+    let mut found = Found(Vec::new());
+    let (rooms, malformed) = build(records);
+    for detail in malformed {
+        found.add("well-formed", detail);
+    }
+    for (name, room) in &rooms {
+        for (key, change) in &room.changes {
+            changes(&mut found, name, room, key, change);
+        }
+        sequences(&mut found, name, room);
+        real_time(&mut found, name, room);
+        polls(&mut found, name, room);
+    }
+    attachments(&mut found, &rooms, records);
+    tasks(&mut found, &rooms, records);
+    leases(&mut found, &rooms, records);
+    found.0
+}
+
+struct Found(Vec<Violation>);
+
+impl Found {
+    fn add(&mut self, rule: &'static str, detail: String) {
+        debug_assert!(RULES.contains(&rule), "{rule}");
+        self.0.push(Violation { rule, detail });
+    }
+}
+
+/// What became of one change: there once, at its sequence; or absent where it was refused.
+fn changes(found: &mut Found, name: &str, room: &Room, key: &str, change: &Change) {
+    let seen: Vec<u64> = room.of.get(key).into_iter().flatten().copied().collect();
+    let here = format!("{name}: {key} seen at {seen:?}");
+    let acked = change.acks.first().map(|(_, sequence)| *sequence);
+    match (acked, seen.as_slice()) {
+        (Some(_), [_, _, ..]) => found.add("key-once", here),
+        (Some(acked), [at]) if acked != *at => {
+            found.add("acknowledged-sequence", format!("{here}, acknowledged at {acked}"));
+        }
+        (None, [_, _, ..]) => found.add("unknown-at-most-once", here),
+        (None, [_]) if change.failed && !change.unknown => found.add("failed-absent", here),
+        _ => {}
+    }
+    if change.acks.iter().any(|(_, sequence)| Some(*sequence) != acked) {
+        found.add("acknowledged-sequence", format!("{name}: {key} acknowledged differently"));
+    }
+    let Some((acked_at, sequence)) = change.acks.first().copied() else { return };
+    if seen.is_empty() {
+        found.add("acknowledged-present", format!("{name}: {key} at {sequence} was never seen"));
+        return;
+    }
+    let reads = room.observations.iter().filter(|o| o.poll.is_none() && o.invoke > acked_at);
+    for read in reads {
+        let shown = read.events.iter().any(|event| event.key == key);
+        if !shown && !evicted(read, change.attachment, sequence) {
+            let at = read.invoke;
+            found.add(
+                "acknowledged-present",
+                format!("{name}: {key} missing from the read at {at}"),
+            );
+        }
+    }
+}
+
+/// Whether retention explains that a read does not show this sequence.
+fn evicted(read: &Observation, attachment: bool, sequence: u64) -> bool {
+    let kept = if attachment { ATTACHMENTS_KEPT } else { MESSAGES_KEPT };
+    let later = |event: &&Seen| event.attachment == attachment && event.sequence > sequence;
+    read.events.iter().filter(later).count() >= kept
+}
+
+/// Each sequence belongs to one known change, and none is left out.
+fn sequences(found: &mut Found, name: &str, room: &Room) {
+    let mut expected = 1;
+    for (sequence, keys) in &room.at {
+        if *sequence != expected {
+            found.add(
+                "no-gap",
+                format!("{name}: {expected} to {sequence} exclusive were never seen"),
+            );
+        }
+        expected = sequence + 1;
+        if keys.len() > 1 {
+            found.add("sequence-once", format!("{name}: {sequence} was seen as {keys:?}"));
+        }
+        for key in keys.iter().filter(|key| !room.changes.contains_key(*key)) {
+            found.add("known-key", format!("{name}: nobody sent {key}, seen at {sequence}"));
+        }
+    }
+}
+
+/// What was acknowledged before another call began stands before it.
+fn real_time(found: &mut Found, name: &str, room: &Room) {
+    let mut acks: Vec<(u64, u64)> =
+        room.changes.values().filter_map(|change| change.acks.first().copied()).collect();
+    acks.sort_unstable();
+    let mut changes: Vec<(&String, &Change)> = room.changes.iter().collect();
+    changes.sort_unstable_by_key(|(_, change)| change.first_invoke);
+    let mut acks = acks.into_iter().peekable();
+    let mut highest = 0;
+    for (key, change) in changes {
+        while let Some((_, sequence)) = acks.next_if(|(t, _)| *t < change.first_invoke) {
+            highest = highest.max(sequence);
+        }
+        let own = change.acks.first().map(|(_, sequence)| *sequence);
+        if own.is_some_and(|own| own <= highest) {
+            found.add(
+                "real-time-order",
+                format!("{name}: {key} at {own:?} began after {highest} was acknowledged"),
+            );
+        }
+    }
+}
+
+/// A poller sees everything it may see, in order, and never a past it has already left.
+fn polls(found: &mut Found, name: &str, room: &Room) {
+    let mut cursors: BTreeMap<&str, u64> =
+        room.joins.iter().map(|(client, (cursor, _))| (client.as_str(), *cursor)).collect();
+    let unscoped: BTreeMap<u64, &Seen> = room
+        .observations
+        .iter()
+        .flat_map(|observation| &observation.events)
+        .filter(|event| !event.scoped)
+        .map(|event| (event.sequence, event))
+        .collect();
+    for observation in &room.observations {
+        let Some((cursor, to, truncated)) = observation.poll else { continue };
+        let client = observation.client.as_str();
+        let here = format!("{name}: {client} from {cursor} to {to}");
+        let expected = cursors.insert(client, to);
+        if expected.is_some_and(|expected| expected != cursor) || to < cursor {
+            found.add("poll-contiguous", format!("{here}, expected to begin at {expected:?}"));
+        }
+        let shown: Vec<u64> = observation.events.iter().map(|event| event.sequence).collect();
+        let inside = shown.iter().all(|sequence| *sequence > cursor && *sequence <= to);
+        if !inside || !shown.is_sorted_by(|a, b| a < b) {
+            found.add("poll-contiguous", format!("{here} shows {shown:?}"));
+        }
+        for (sequence, event) in unscoped.range(cursor + 1..=to.max(cursor + 1)) {
+            let own = room.changes.get(&event.key).is_some_and(|change| change.client == client);
+            if *sequence <= to && !own && !truncated && !shown.contains(sequence) {
+                found.add("poll-contiguous", format!("{here} leaves out {sequence}"));
+            }
+        }
+        stale(found, room, observation, &here, to);
+    }
+}
+
+fn stale(found: &mut Found, room: &Room, observation: &Observation, here: &str, to: u64) {
+    let past = |own: bool| {
+        let of = room
+            .changes
+            .values()
+            .filter(move |change| (change.client == observation.client) == own);
+        let acks = of.flat_map(|change| &change.acks);
+        acks.filter(|(t, _)| *t < observation.invoke).map(|(_, s)| *s).max().unwrap_or_default()
+    };
+    for (own, rule) in [(true, "poll-own-acks"), (false, "poll-fresh")] {
+        let acked = past(own);
+        if to < acked {
+            found.add(rule, format!("{here}, though {acked} was acknowledged before"));
+        }
+    }
+}
+
+/// An acknowledged upload is read back with the same bytes until eight newer ones push it out.
+fn attachments(found: &mut Found, rooms: &BTreeMap<String, Room>, records: &[Record]) {
+    for record in records.iter().filter(|record| record.op == "read_attachment") {
+        let Some(room) = rooms.get(&record.room) else { continue };
+        let Some(change) = room.changes.get(&record.key) else { continue };
+        let Some((_, sequence)) = change.acks.first().copied() else { continue };
+        let here = format!("{}: {} at {sequence}", record.room, record.key);
+        match record.phase {
+            Phase::Ok if record.detail["hash"] != change.hash.as_str() => {
+                found.add("attachment-hash", format!("{here} has other bytes"));
+            }
+            Phase::Fail if room.attachments.range(sequence + 1..).count() < ATTACHMENTS_KEPT => {
+                found.add("attachment-hash", format!("{here} cannot be read"));
+            }
+            Phase::Invoke | Phase::Ok | Phase::Fail | Phase::Unknown => {}
+        }
+    }
+}
+
+/// An acknowledged step of a task, sent again, is a duplicate at its first sequence.
+fn tasks(found: &mut Found, rooms: &BTreeMap<String, Room>, records: &[Record]) {
+    for record in records.iter().filter(|record| record.op == "repeat") {
+        let Some(room) = rooms.get(&record.room) else { continue };
+        let Some(change) = room.changes.get(&record.key) else { continue };
+        let Some((_, sequence)) = change.acks.first().copied() else { continue };
+        let kept = match record.phase {
+            Phase::Ok => record.sequence == Some(sequence) && record.detail["duplicate"] == true,
+            Phase::Fail => false,
+            Phase::Invoke | Phase::Unknown => true,
+        };
+        if !kept {
+            let here = format!("{}: {} at {sequence}", record.room, record.key);
+            found.add("task-state", format!("{here} came back as {:?}", record.sequence));
+        }
+    }
+}
+
+/// An agent heard within its lease is still a participant.
+fn leases(found: &mut Found, rooms: &BTreeMap<String, Room>, records: &[Record]) {
+    let mut heard: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    let mut invoked: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for record in records {
+        let agent = (record.room.as_str(), record.client.as_str());
+        let lease = rooms.get(&record.room).and_then(|room| room.joins.get(&record.client));
+        let Some((_, lease_us)) = lease else { continue };
+        match (record.op.as_str(), record.phase) {
+            // Reads of the timeline renew nothing (rooms 18.1).
+            ("read", _) | (_, Phase::Unknown) => {}
+            (_, Phase::Invoke) => {
+                invoked.insert(agent, record.t);
+            }
+            (_, Phase::Ok) => {
+                // The renewal happened after the invocation, at the earliest.
+                heard.insert(agent, invoked.get(&agent).copied().unwrap_or_default());
+            }
+            ("lease", Phase::Fail) => {
+                let since = heard.get(&agent).copied().unwrap_or_default();
+                if record.t < since + lease_us {
+                    found.add("lease-kept", format!("{agent:?} was heard at {since}"));
+                }
+            }
+            (_, Phase::Fail) => {}
+        }
+    }
+}

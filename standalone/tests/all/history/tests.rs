@@ -1,0 +1,191 @@
+//! The checker's own tests: a good history passes, each hand-broken one is rejected by name.
+
+use std::collections::BTreeSet;
+
+use super::{RULES, check, parse, write};
+
+/// Two agents, one unknown text that landed, one refused text, an upload, a task, a restart.
+const GOOD: &str = r#"
+{"t":1,"client":"a","op":"join","key":"a","phase":"invoke","room":"r"}
+{"t":2,"client":"a","op":"join","key":"a","phase":"ok","room":"r","detail":{"cursor":0,"leaseMs":1}}
+{"t":3,"client":"b","op":"join","key":"b","phase":"invoke","room":"r"}
+{"t":4,"client":"b","op":"join","key":"b","phase":"ok","room":"r","detail":{"cursor":0,"leaseMs":1}}
+{"t":10,"client":"a","op":"send_text","key":"k1","phase":"invoke","room":"r"}
+{"t":11,"client":"a","op":"send_text","key":"k1","phase":"ok","room":"r","sequence":1}
+{"t":12,"client":"b","op":"send_text","key":"k2","phase":"invoke","room":"r"}
+{"t":13,"client":"b","op":"send_text","key":"k2","phase":"ok","room":"r","sequence":2}
+{"t":14,"client":"b","op":"send_text","key":"no","phase":"invoke","room":"r"}
+{"t":15,"client":"b","op":"send_text","key":"no","phase":"fail","room":"r"}
+{"t":20,"client":"a","op":"poll","key":"p1","phase":"invoke","room":"r"}
+{"t":21,"client":"a","op":"poll","key":"p1","phase":"ok","room":"r","detail":{"cursor":0,"to":2,"truncated":false,"events":[{"sequence":2,"key":"k2"}]}}
+{"t":30,"client":"a","op":"send_attachment","key":"f3","phase":"invoke","room":"r","detail":{"hash":"abc"}}
+{"t":31,"client":"a","op":"send_attachment","key":"f3","phase":"ok","room":"r","sequence":3}
+{"t":40,"client":"a","op":"collab_request","key":"q4","phase":"invoke","room":"r"}
+{"t":41,"client":"a","op":"collab_request","key":"q4","phase":"ok","room":"r","sequence":4}
+{"t":42,"client":"b","op":"poll","key":"p2","phase":"invoke","room":"r"}
+{"t":43,"client":"b","op":"poll","key":"p2","phase":"ok","room":"r","detail":{"cursor":0,"to":4,"truncated":false,"events":[{"sequence":1,"key":"k1"},{"sequence":3,"key":"f3","attachment":true},{"sequence":4,"key":"q4","scoped":true}]}}
+{"t":50,"client":"b","op":"collab_result","key":"q5","phase":"invoke","room":"r"}
+{"t":51,"client":"b","op":"collab_result","key":"q5","phase":"ok","room":"r","sequence":5}
+{"t":60,"client":"a","op":"send_text","key":"u6","phase":"invoke","room":"r"}
+{"t":61,"client":"a","op":"send_text","key":"u6","phase":"unknown","room":"r"}
+{"t":70,"client":"b","op":"lease","key":"l1","phase":"invoke","room":"r"}
+{"t":71,"client":"b","op":"lease","key":"l1","phase":"ok","room":"r"}
+{"t":72,"client":"b","op":"read_attachment","key":"f3","phase":"invoke","room":"r"}
+{"t":73,"client":"b","op":"read_attachment","key":"f3","phase":"ok","room":"r","detail":{"hash":"abc"}}
+{"t":74,"client":"b","op":"repeat","key":"q5","phase":"invoke","room":"r"}
+{"t":75,"client":"b","op":"repeat","key":"q5","phase":"ok","room":"r","sequence":5,"detail":{"duplicate":true}}
+{"t":80,"client":"all","op":"read","key":"r1","phase":"invoke","room":"r"}
+{"t":81,"client":"all","op":"read","key":"r1","phase":"ok","room":"r","detail":{"events":[{"sequence":1,"key":"k1"},{"sequence":2,"key":"k2"},{"sequence":3,"key":"f3","attachment":true},{"sequence":4,"key":"q4","scoped":true},{"sequence":5,"key":"q5","scoped":true},{"sequence":6,"key":"u6"}]}}
+"#;
+
+/// Name, the text to replace wherever it stands, its replacement, the rule that must fire.
+const BROKEN: &[(&str, &str, &str, &str)] = &[
+    (
+        "an acknowledged step is lost by the restart",
+        r#",{"sequence":5,"key":"q5","scoped":true},{"sequence":6,"key":"u6"}"#,
+        "",
+        "acknowledged-present",
+    ),
+    (
+        "an upload acknowledged and polled is missing from the read after restart",
+        r#"{"sequence":2,"key":"k2"},{"sequence":3,"key":"f3","attachment":true},"#,
+        r#"{"sequence":2,"key":"k2"},"#,
+        "acknowledged-present",
+    ),
+    (
+        "an acknowledged text stands elsewhere",
+        r#""key":"k1","phase":"ok","room":"r","sequence":1"#,
+        r#""key":"k1","phase":"ok","room":"r","sequence":0"#,
+        "acknowledged-sequence",
+    ),
+    (
+        "a sequence is left out",
+        r#"{"sequence":6,"key":"u6"}"#,
+        r#"{"sequence":7,"key":"u6"}"#,
+        "no-gap",
+    ),
+    (
+        "one sequence has two texts",
+        r#"{"sequence":6,"key":"u6"}"#,
+        r#"{"sequence":5,"key":"u6"}"#,
+        "sequence-once",
+    ),
+    (
+        "an acknowledged text is there twice",
+        r#"{"sequence":6,"key":"u6"}"#,
+        r#"{"sequence":6,"key":"k2"}"#,
+        "key-once",
+    ),
+    (
+        "an unacknowledged text is there twice",
+        r#"{"sequence":6,"key":"u6"}"#,
+        r#"{"sequence":6,"key":"u6"},{"sequence":7,"key":"u6"}"#,
+        "unknown-at-most-once",
+    ),
+    (
+        "a refused text is there",
+        r#"{"sequence":6,"key":"u6"}"#,
+        r#"{"sequence":6,"key":"no"}"#,
+        "failed-absent",
+    ),
+    (
+        "a text that nobody sent is there",
+        r#"{"sequence":6,"key":"u6"}"#,
+        r#"{"sequence":6,"key":"ghost"}"#,
+        "known-key",
+    ),
+    (
+        "an answer has no call",
+        r#""t":10,"client":"a","op":"send_text","key":"k1","phase":"invoke""#,
+        r#""t":10,"client":"a","op":"send_text","key":"other","phase":"invoke""#,
+        "well-formed",
+    ),
+    (
+        "a later text stands before an acknowledged one",
+        r#""key":"q4","phase":"ok","room":"r","sequence":4"#,
+        r#""key":"q4","phase":"ok","room":"r","sequence":3"#,
+        "real-time-order",
+    ),
+    (
+        "a poll leaves out a text of another",
+        r#""truncated":false,"events":[{"sequence":1,"key":"k1"},"#,
+        r#""truncated":false,"events":["#,
+        "poll-contiguous",
+    ),
+    (
+        "a poll begins where the last one did not end",
+        r#""cursor":0,"to":2,"truncated":false,"events":[{"sequence":2,"key":"k2"}]"#,
+        r#""cursor":1,"to":2,"truncated":false,"events":[{"sequence":2,"key":"k2"}]"#,
+        "poll-contiguous",
+    ),
+    (
+        "a poll is older than the poller's own acknowledged text",
+        r#""t":20,"client":"a","op":"poll","key":"p1","phase":"invoke","room":"r"}
+{"t":21,"client":"a","op":"poll","key":"p1","phase":"ok","room":"r","detail":{"cursor":0,"to":2,"truncated":false,"events":[{"sequence":2,"key":"k2"}]"#,
+        r#""t":20,"client":"b","op":"poll","key":"p1","phase":"invoke","room":"r"}
+{"t":21,"client":"b","op":"poll","key":"p1","phase":"ok","room":"r","detail":{"cursor":0,"to":0,"truncated":false,"events":[]"#,
+        "poll-own-acks",
+    ),
+    (
+        "a poll is older than another's acknowledged text",
+        r#""cursor":0,"to":2,"truncated":false,"events":[{"sequence":2,"key":"k2"}]"#,
+        r#""cursor":0,"to":1,"truncated":false,"events":[]"#,
+        "poll-fresh",
+    ),
+    (
+        "an upload comes back with other bytes",
+        r#""phase":"ok","room":"r","detail":{"hash":"abc"}"#,
+        r#""phase":"ok","room":"r","detail":{"hash":"xyz"}"#,
+        "attachment-hash",
+    ),
+    (
+        "an acknowledged upload cannot be read",
+        r#""phase":"ok","room":"r","detail":{"hash":"abc"}"#,
+        r#""phase":"fail","room":"r","detail":{"code":"attachment_unavailable"}"#,
+        "attachment-hash",
+    ),
+    (
+        "a task has forgotten its result",
+        r#""sequence":5,"detail":{"duplicate":true}"#,
+        r#""sequence":7,"detail":{}"#,
+        "task-state",
+    ),
+    (
+        "an agent heard within its lease is gone",
+        r#""op":"lease","key":"l1","phase":"ok""#,
+        r#""op":"lease","key":"l1","phase":"fail""#,
+        "lease-kept",
+    ),
+];
+
+fn rules_fired(text: &str) -> BTreeSet<&'static str> {
+    check(&parse(text).unwrap()).into_iter().map(|violation| violation.rule).collect()
+}
+
+#[test]
+fn a_good_history_is_accepted_and_survives_writing() {
+    let records = parse(GOOD).unwrap();
+    assert_eq!(check(&records), []);
+    assert_eq!(parse(&write(&records)).unwrap(), records);
+}
+
+#[test]
+fn broken_histories_are_rejected_by_name() {
+    for (name, from, to, rule) in BROKEN {
+        assert!(GOOD.contains(from), "{name}: nothing to break");
+        let fired = rules_fired(&GOOD.replace(from, to));
+        assert!(fired.contains(rule), "{name}: {fired:?}");
+    }
+}
+
+#[test]
+fn every_rule_is_broken_by_some_history() {
+    let broken: BTreeSet<&str> = BROKEN.iter().map(|(_, _, _, rule)| *rule).collect();
+    assert_eq!(broken, RULES.into_iter().collect());
+}
+
+#[test]
+fn what_is_no_record_is_an_error_with_its_line() {
+    let error = parse("\n{\"t\":1}\n").unwrap_err();
+    assert!(error.starts_with("line 2: "), "{error}");
+}
