@@ -6,11 +6,13 @@
 //! nothing that a restart would lose for a client, except open connections.
 #![forbid(unsafe_code)]
 
+pub mod cadence;
 pub mod call;
 pub mod client_addr;
 pub mod clock;
 pub mod config;
 pub mod error;
+pub mod guard;
 pub mod handle;
 pub mod http;
 pub mod mcp;

@@ -15,11 +15,11 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305};
 
 /// Longest key id, in bytes.
-pub const KID_BYTES_MAX: usize = 24;
+pub(super) const KID_BYTES_MAX: usize = 24;
 /// Most keys in a ring: a rotation needs two, an emergency a few.
-pub const KEYS_MAX: usize = 16;
+pub(super) const KEYS_MAX: usize = 16;
 /// Largest key file, in bytes: [`KEYS_MAX`] lines with room for spaces.
-pub const KEY_FILE_BYTES_MAX: u64 = 4_096;
+pub(super) const KEY_FILE_BYTES_MAX: u64 = 4_096;
 /// How often [`watch`] looks at the file.
 pub const RELOAD_PERIOD: Duration = Duration::from_secs(5);
 

@@ -16,7 +16,7 @@ use super::keyring::{KID_BYTES_MAX, KeyRing};
 use crate::config::REGION_BYTES_MAX;
 
 /// Longest handle, in characters (ours 5).
-pub const HANDLE_CHARS_MAX: usize = 400;
+pub(super) const HANDLE_CHARS_MAX: usize = 400;
 
 const VERSION: u8 = 1;
 const NONCE_BYTES: usize = 24;
