@@ -1,0 +1,60 @@
+//! The parts that cargo itself runs: format, lints, docs, tests.
+
+use std::path::Path;
+
+use super::{Count, summary::Reader};
+use crate::{child, tools};
+
+/// The feature that only tests and the conformance suite use.
+const HOOKS: &str = "test-hooks";
+
+pub(super) fn fmt(root: &Path) -> Result<Count, String> {
+    step(root, &["fmt", "--all", "--check"], &[])
+}
+
+/// Twice: as released, and with the test hooks.
+pub(super) fn clippy(root: &Path) -> Result<Count, String> {
+    let base = ["clippy", "--locked", "--workspace", "--all-targets", "--quiet"];
+    let deny = ["--", "-D", "warnings"];
+    let mut count = step(root, &[&base[..], &deny].concat(), &[])?;
+    count.add(step(root, &[&base[..], &["--features", HOOKS], &deny].concat(), &[])?);
+    Ok(count)
+}
+
+pub(super) fn docs(root: &Path) -> Result<Count, String> {
+    let args = ["doc", "--locked", "--workspace", "--no-deps", "--quiet"];
+    step(root, &args, &[("RUSTDOCFLAGS", "-D warnings")])
+}
+
+pub(super) fn tests(root: &Path) -> Result<Count, String> {
+    tests_of(root, &["--workspace"])
+}
+
+/// The edge again with its hooks; its suites hold whatever only a hooks build can show.
+pub(super) fn hooks(root: &Path) -> Result<Count, String> {
+    tests_of(root, &["--package", "gateway", "--features", HOOKS])
+}
+
+/// nextest where it is installed (a process per test, faster on few cores), else cargo's own.
+fn tests_of(root: &Path, which: &[&str]) -> Result<Count, String> {
+    let runner: &[&str] = if tools::present("cargo-nextest") {
+        &["nextest", "run", "--locked", "--no-fail-fast", "--status-level", "fail"]
+    } else {
+        &["test", "--locked", "--no-fail-fast", "--all-targets"]
+    };
+    let mut reader = Reader::default();
+    let mut command = child::cargo(root, &[runner, which].concat());
+    let good =
+        child::shown(&mut command, &mut |line| reader.line(line)).map_err(|e| no_cargo(&e))?;
+    Ok(reader.finish(good))
+}
+
+fn step(root: &Path, args: &[&str], env: &[(&str, &str)]) -> Result<Count, String> {
+    let mut command = child::cargo(root, args);
+    command.envs(env.iter().copied());
+    child::shown(&mut command, &mut |_| {}).map(Count::step).map_err(|e| no_cargo(&e))
+}
+
+fn no_cargo(error: &std::io::Error) -> String {
+    format!("cargo did not start: {error}")
+}

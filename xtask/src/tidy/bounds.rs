@@ -1,0 +1,196 @@
+//! Every queue is bounded, and the bound has a name that ends in `_max` (I8).
+
+use super::Finding;
+use super::scan::{find_all, find_words, ident, line_of, matching};
+use crate::tree::{File, Tree};
+
+/// Constructors whose first argument is the bound.
+const BOUNDED: [&str; 7] = [
+    "mpsc::channel",
+    "broadcast::channel",
+    "mpsc::sync_channel",
+    "sync_channel",
+    "Semaphore::new",
+    "BoundedQueue::new",
+    "ArrayQueue::new",
+];
+
+/// Constructors that take no bound at all.
+const UNBOUNDED: [&str; 4] =
+    ["unbounded_channel", "mpsc::unbounded", "UnboundedSender", "UnboundedReceiver"];
+
+/// Collections that serve as queues or grow with the work; a file that builds one must name the
+/// bound that it is kept to.
+const GROWING: [&str; 5] = ["VecDeque", "BinaryHeap", "JoinSet", "FuturesUnordered", "DelayQueue"];
+
+/// Constructors outside tests whose bound is no name, or that have none.
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (file, masked) in tree.rust() {
+        for call in calls(&masked.code) {
+            let line = line_of(&masked.code, call.at);
+            if !masked.is_test(line) && !is_named_bound(&call.argument) {
+                let what = format!(
+                    "{}({}): the bound must be a constant or a field ending in `_max`",
+                    call.constructor, call.argument
+                );
+                found.push(Finding::new(&file.path, line, what));
+            }
+        }
+        for name in UNBOUNDED {
+            let lines = find_words(&masked.code, name).map(|at| line_of(&masked.code, at));
+            found.extend(lines.filter(|line| !masked.is_test(*line)).map(|line| {
+                let what = format!("{name} is unbounded: use a bounded one with a named bound");
+                Finding::new(&file.path, line, what)
+            }));
+        }
+    }
+    found
+}
+
+/// Files outside tests that build a growing collection and name no bound anywhere.
+pub(super) fn collections(tree: &Tree) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (file, masked) in tree.rust() {
+        let code = &masked.code;
+        let first = GROWING.iter().find_map(|name| {
+            let mut lines = find_words(code, name).map(|at| line_of(code, at));
+            let line = lines.find(|line| !masked.is_test(*line) && !is_import(code, *line))?;
+            Some((name, line))
+        });
+        if let Some((name, line)) = first.filter(|_| !names_a_bound(file, code)) {
+            let what = format!(
+                "{name} in a file that names no bound: check it against a `..._max` where it grows"
+            );
+            found.push(Finding::new(&file.path, line, what));
+        }
+    }
+    found
+}
+
+/// Every bounded constructor outside tests, with its bound.
+pub(super) fn list(tree: &Tree) -> Vec<Finding> {
+    let mut places = Vec::new();
+    for (file, masked) in tree.rust() {
+        for call in calls(&masked.code) {
+            let line = line_of(&masked.code, call.at);
+            if !masked.is_test(line) {
+                let what = format!("{} bounded by {}", call.constructor, call.argument);
+                places.push(Finding::new(&file.path, line, what));
+            }
+        }
+    }
+    places
+}
+
+struct Call {
+    at: usize,
+    constructor: &'static str,
+    argument: String,
+}
+
+fn calls(code: &str) -> Vec<Call> {
+    let mut calls: Vec<Call> = Vec::new();
+    for constructor in BOUNDED {
+        for at in find_words(code, constructor) {
+            let after = at + constructor.len();
+            let Some(argument) = argument(code, after) else { continue };
+            // `sync_channel` is found inside `mpsc::sync_channel` as well.
+            if !calls.iter().any(|c| c.at + c.constructor.len() == after) {
+                calls.push(Call { at, constructor, argument });
+            }
+        }
+    }
+    calls.sort_by_key(|call| call.at);
+    calls
+}
+
+/// The first argument of the call whose path ends at `at`, past a turbofish.
+fn argument(code: &str, at: usize) -> Option<String> {
+    let rest = code.get(at..)?;
+    let open = match rest.strip_prefix("::<") {
+        Some(generic) => at + 3 + generic.find(">(")? + 1,
+        None => at,
+    };
+    code.get(open..)?.strip_prefix('(')?;
+    let inside = code.get(open + 1..matching(code, open)?)?;
+    let end = inside
+        .char_indices()
+        .scan(0_i32, |depth, (i, c)| {
+            *depth += i32::from(matches!(c, '(' | '[')) - i32::from(matches!(c, ')' | ']'));
+            Some((i, c, *depth))
+        })
+        .find_map(|(i, c, depth)| (c == ',' && depth == 0).then_some(i));
+    let first = inside.get(..end.unwrap_or(inside.len())).unwrap_or(inside);
+    Some(first.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// Whether the expression names a bound and holds no bare number. A plain 0 is a closed gate
+/// (a semaphore that lets nobody in until it is opened), not a bound.
+fn is_named_bound(argument: &str) -> bool {
+    if argument == "0" {
+        return true;
+    }
+    let words = || argument.split(|c: char| !ident(&c)).filter(|word| !word.is_empty());
+    words().any(is_bound_name) && !words().any(|word| word.starts_with(|c: char| c.is_numeric()))
+}
+
+fn is_bound_name(word: &str) -> bool {
+    word.ends_with("_max") || word.ends_with("_MAX")
+}
+
+fn names_a_bound(file: &File, code: &str) -> bool {
+    let words = code.split(|c: char| !ident(&c));
+    // The reference model of a test folder is exempt by its place; nothing else is.
+    words.into_iter().any(is_bound_name) || file.path.starts_with("xtask/")
+}
+
+fn is_import(code: &str, line: usize) -> bool {
+    let text = code.lines().nth(line - 1).unwrap_or_default().trim_start();
+    text.starts_with("use ")
+        || text.starts_with("pub use ")
+        || find_all(text, "::{").next().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(found: &[Finding]) -> Vec<usize> {
+        found.iter().map(|f| f.line).collect()
+    }
+
+    #[test]
+    fn a_named_bound_passes_and_a_number_does_not() {
+        let source = "\
+let a = mpsc::channel(MAILBOX_CALLS_MAX);
+let b = tokio::sync::mpsc::channel::<Box<Call>>(config.inflight_max);
+let c = Semaphore::new(usize::from(config.connections_max));
+let d = broadcast::channel(16);
+let e = mpsc::channel::<u8>(limit);
+let f = Semaphore::new(2 * CALLS_MAX);
+let g = std::sync::mpsc::sync_channel(QUEUE_MAX);
+let h = oneshot::channel();
+";
+        assert_eq!(lines(&check(&Tree::of(&[("a/src/a.rs", source)]))), [4, 5, 6]);
+        assert_eq!(check(&Tree::of(&[("a/tests/a.rs", source)])), []);
+        assert_eq!(list(&Tree::of(&[("a/src/a.rs", source)])).len(), 7);
+    }
+
+    #[test]
+    fn an_unbounded_channel_is_found_whatever_its_name() {
+        let source = "let (tx, rx) = mpsc::unbounded_channel();\n// unbounded_channel\n";
+        assert_eq!(lines(&check(&Tree::of(&[("a/src/a.rs", source)]))), [1]);
+        let std = "let (tx, rx) = std::sync::mpsc::channel();\n";
+        assert_eq!(lines(&check(&Tree::of(&[("a/src/a.rs", std)]))), [1]);
+    }
+
+    #[test]
+    fn a_growing_collection_wants_a_named_bound_in_its_file() {
+        let bad = "use std::collections::VecDeque;\nstruct Ring(VecDeque<u8>);\n";
+        assert_eq!(lines(&collections(&Tree::of(&[("a/src/a.rs", bad)]))), [2]);
+        let good = format!("{bad}const RING_ENTRIES_MAX: usize = 3;\n");
+        assert_eq!(collections(&Tree::of(&[("a/src/a.rs", &good)])), []);
+        assert_eq!(collections(&Tree::of(&[("a/src/tests.rs", bad)])), []);
+    }
+}

@@ -1,0 +1,180 @@
+//! Every refusal code a client can meet has a page and is met by a test.
+//!
+//! A code is a string beside a class: `Class::Limit, "room_full"` in a constructor or a table, in
+//! code that is no test.
+
+use std::collections::BTreeMap;
+
+use super::Finding;
+use super::scan::{find_words, ident, line_of};
+use crate::tree::Tree;
+
+/// Where refusals are made.
+const FOLDERS: [&str; 5] =
+    ["object/src/", "room/src/", "room-node/src/", "gateway/src/", "standalone/src/"];
+
+/// Where the pages are: `docs/errors/CODE.md`.
+pub(crate) const PAGES: &str = "docs/errors/";
+/// The index of the pages is no page.
+const INDEX: &str = "docs/errors/README.md";
+
+/// A code with the class and the place where it is made first.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Code {
+    pub(crate) class: String,
+    path: String,
+    line: usize,
+}
+
+/// All codes of the tree, by name.
+pub(crate) fn codes(tree: &Tree) -> BTreeMap<String, Code> {
+    let mut codes = BTreeMap::new();
+    for (file, masked) in tree.rust() {
+        if !FOLDERS.iter().any(|folder| file.path.starts_with(folder)) {
+            continue;
+        }
+        for at in find_words(&masked.code, "Class") {
+            let line = line_of(&masked.code, at);
+            let Some((class, code)) = pair(&masked.code, &file.text, at) else { continue };
+            if !masked.is_test(line) {
+                let path = file.path.clone();
+                codes.entry(code.to_owned()).or_insert_with(|| Code {
+                    class: class.to_owned(),
+                    path,
+                    line,
+                });
+            }
+        }
+    }
+    codes
+}
+
+/// The class at `at` with the string before or after it.
+fn pair<'a>(code: &'a str, text: &'a str, at: usize) -> Option<(&'a str, &'a str)> {
+    let after = code.get(at..)?.strip_prefix("Class::")?;
+    let class = after.get(..after.find(|c| !ident(&c))?)?;
+    let end = at + "Class::".len() + class.len();
+    let is_code = |s: &&str| {
+        !s.is_empty()
+            && s.bytes().all(|b| b.is_ascii_lowercase() || b == b'_' || b.is_ascii_digit())
+    };
+    let following = || {
+        let rest = code.get(end..)?.trim_start().strip_prefix(',')?.trim_start();
+        let rest = rest.strip_prefix("code:").unwrap_or(rest).trim_start();
+        let open = code.len() - rest.strip_prefix('"')?.len();
+        let close = open + code.get(open..)?.find('"')?;
+        text.get(open..close).filter(is_code)
+    };
+    let preceding = || {
+        let rest = code.get(..at)?.trim_end();
+        let rest = rest.strip_suffix("class:").unwrap_or(rest).trim_end();
+        let close = rest.strip_suffix(',')?.trim_end().strip_suffix('"')?.len();
+        let open = code.get(..close)?.rfind('"')? + 1;
+        // The result of a match arm belongs to the arm before it.
+        if code.get(..open - 1)?.trim_end().ends_with("=>") {
+            return None;
+        }
+        text.get(open..close).filter(is_code)
+    };
+    Some((class, following().or_else(preceding)?))
+}
+
+/// Codes without a page, and pages without a code.
+pub(super) fn pages(tree: &Tree) -> Vec<Finding> {
+    let codes = codes(tree);
+    let mut found = Vec::new();
+    for (name, code) in &codes {
+        let page = format!("{PAGES}{name}.md");
+        let titled = |text: &str| text.starts_with(&format!("# {name}\n"));
+        if !tree.get(&page).is_some_and(|file| titled(&file.text)) {
+            let what = format!("`{name}` has no page: write {page}, first line `# {name}`");
+            found.push(Finding::new(&code.path, code.line, what));
+        }
+    }
+    let pages = tree.files.iter().filter(|file| file.path.starts_with(PAGES) && file.path != INDEX);
+    let stale = pages.filter(|file| {
+        let name = file.path.trim_start_matches(PAGES).trim_end_matches(".md");
+        !codes.contains_key(name)
+    });
+    found.extend(stale.map(|file| {
+        Finding::new(&file.path, 1, "no code of this name is ever given: delete the page")
+    }));
+    found
+}
+
+/// Codes that no test names, as a string or by its constant or constructor.
+pub(super) fn tested(tree: &Tree) -> Vec<Finding> {
+    let mut tests = String::new();
+    for (file, masked) in tree.rust() {
+        let lines = file.text.lines().enumerate().filter(|(i, _)| masked.is_test(i + 1));
+        lines.for_each(|(_, line)| {
+            tests.push_str(line);
+            tests.push('\n');
+        });
+    }
+    let named = |name: &str| find_words(&tests, name).next().is_some();
+    let untested = codes(tree)
+        .into_iter()
+        .filter(|(name, _)| !named(name) && !named(&name.to_ascii_uppercase()));
+    untested
+        .map(|(name, code)| {
+            let what = format!("no test names `{name}`: add a row to a table");
+            Finding::new(&code.path, code.line, what)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOURCE: &str = "\
+const A: Reject = Reject::new(Class::Limit, \"room_full\", \"Full.\", true);
+const B: Refusal = Self::new(
+    Class::TooFast,
+    \"rate_limited\",
+    \"Too \\\" many.\",
+    true,
+);
+const C: [(&str, Class); 1] = [(\"text_required\", Class::Invalid)];
+const D: Reject = Reject { class: Class::Gone, code: \"already_left\", message };
+match class { Class::Limit => \"limit\", Class::Gone => \"gone\" }
+// Class::Limit, \"in_a_comment\"
+#[cfg(test)]
+mod tests {
+    const T: Reject = Reject::new(Class::Limit, \"made_up\", \"\", true);
+    fn t() { check(\"room_full\", RATE_LIMITED); }
+}
+";
+
+    #[test]
+    fn codes_are_found_beside_their_class() {
+        let found = codes(&Tree::of(&[("room/src/a.rs", SOURCE), ("xtask/src/a.rs", SOURCE)]));
+        let names: Vec<(&str, &str, usize)> =
+            found.iter().map(|(n, c)| (n.as_str(), c.class.as_str(), c.line)).collect();
+        let want = [
+            ("already_left", "Gone", 9),
+            ("rate_limited", "TooFast", 3),
+            ("room_full", "Limit", 1),
+            ("text_required", "Invalid", 8),
+        ];
+        assert_eq!(names, want);
+    }
+
+    #[test]
+    fn a_code_wants_a_page_and_a_page_a_code() {
+        let pages_of = |page: &str| {
+            let line = "const A: Reject = new(Class::Limit, \"room_full\");";
+            let tree = Tree::of(&[("room/src/a.rs", line), (page, "# room_full\n"), (INDEX, "")]);
+            pages(&tree).into_iter().map(|f| f.path).collect::<Vec<_>>()
+        };
+        assert_eq!(pages_of("docs/errors/room_full.md"), Vec::<String>::new());
+        assert_eq!(pages_of("docs/errors/gone.md"), ["room/src/a.rs", "docs/errors/gone.md"]);
+    }
+
+    #[test]
+    fn a_code_wants_a_test() {
+        let found = tested(&Tree::of(&[("room/src/a.rs", SOURCE)]));
+        assert_eq!(found.iter().map(|f| f.line).collect::<Vec<_>>(), [9, 8]);
+    }
+}
