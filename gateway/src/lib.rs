@@ -16,4 +16,7 @@ pub mod guard;
 pub mod handle;
 pub mod http;
 pub mod mcp;
+pub mod metrics;
 pub mod pages;
+pub mod routing;
+pub mod upstream;

@@ -1,0 +1,183 @@
+//! The gateway's metrics: resolved once, so that counting costs one atomic addition.
+//!
+//! No label ever holds a room, a participant, an address, or text of a client.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use prometheus::core::Collector;
+use prometheus::{Histogram, HistogramOpts, IntCounter, IntGauge, Opts, Registry};
+
+/// All metrics of one gateway.
+pub struct Metrics {
+    /// Tool calls answered with a success.
+    pub successes: IntCounter,
+    /// Tool calls answered with a refusal, whoever refused.
+    pub refusals: IntCounter,
+    /// Polls refused by this gateway's tier of the cadence.
+    pub waits_refused: IntCounter,
+    /// Calls over a budget of the guard.
+    pub guard_refused: IntCounter,
+    /// Handles that did not open.
+    pub handles_refused: IntCounter,
+    /// Calls refused because too much was in flight.
+    pub overloaded: IntCounter,
+    /// Calls on their way to nodes.
+    pub inflight: IntGauge,
+    /// Bytes of uploads on their way to nodes.
+    pub blob_inflight: IntGauge,
+    /// Calls sent again.
+    pub retries: IntCounter,
+    /// Open streams to nodes.
+    pub links_open: IntGauge,
+    /// Streams that ended or could not be opened.
+    pub link_reopens: IntCounter,
+    /// Participants whose next poll is remembered.
+    pub cadence_participants: IntGauge,
+    /// Time from sending a call to its answer, waits apart.
+    pub call_seconds: Histogram,
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+/// Call durations, in seconds: from a call within one process to the longest retries.
+const CALL_SECONDS_BUCKETS: &[f64] =
+    &[0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 10.0];
+
+impl Metrics {
+    /// Makes all metrics and registers them. An error means that a name is registered already.
+    pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let new = Register(registry);
+        let calls = |outcome| {
+            let help = "Tool calls, by what became of them.";
+            new.counter_with("roomring_gateway_calls_total", help, "outcome", outcome)
+        };
+        let admission = "Calls refused before they were sent, by reason.";
+        let refused = |reason| {
+            new.counter_with("roomring_gateway_refused_total", admission, "reason", reason)
+        };
+        Ok(Self {
+            successes: calls("success")?,
+            refusals: calls("refused")?,
+            waits_refused: new.counter_with(
+                "roomring_waits_refused_total",
+                "Polls refused by the cadence, by tier.",
+                "tier",
+                "gateway",
+            )?,
+            guard_refused: refused("guard")?,
+            handles_refused: refused("handle")?,
+            overloaded: refused("overload")?,
+            inflight: new
+                .gauge("roomring_gateway_inflight_calls", "Calls on their way to nodes.")?,
+            blob_inflight: new.gauge(
+                "roomring_gateway_inflight_blob_bytes",
+                "Bytes of uploads on their way to nodes.",
+            )?,
+            retries: new.counter("roomring_gateway_retries_total", "Calls sent again.")?,
+            links_open: new.gauge("roomring_gateway_links", "Open streams to nodes.")?,
+            link_reopens: new.counter(
+                "roomring_gateway_link_reopens_total",
+                "Streams to nodes that ended or could not be opened.",
+            )?,
+            cadence_participants: new.gauge(
+                "roomring_gateway_cadence_participants",
+                "Participants whose next poll is remembered.",
+            )?,
+            call_seconds: new.histogram(
+                "roomring_gateway_call_duration_seconds",
+                "Time from sending a call to its answer, waits apart.",
+                CALL_SECONDS_BUCKETS,
+            )?,
+        })
+    }
+}
+
+struct Register<'a>(&'a Registry);
+
+impl Register<'_> {
+    fn add<C: Collector + Clone + 'static>(&self, metric: C) -> Result<C, prometheus::Error> {
+        self.0.register(Box::new(metric.clone()))?;
+        Ok(metric)
+    }
+
+    fn counter(&self, name: &str, help: &str) -> Result<IntCounter, prometheus::Error> {
+        self.add(IntCounter::new(name, help)?)
+    }
+
+    /// A counter with one fixed label. Another part of the process may register the same name
+    /// with the same help and another value.
+    fn counter_with(
+        &self,
+        name: &str,
+        help: &str,
+        label: &str,
+        value: &str,
+    ) -> Result<IntCounter, prometheus::Error> {
+        let labels = HashMap::from([(label.to_owned(), value.to_owned())]);
+        self.add(IntCounter::with_opts(Opts::new(name, help).const_labels(labels))?)
+    }
+
+    fn gauge(&self, name: &str, help: &str) -> Result<IntGauge, prometheus::Error> {
+        self.add(IntGauge::new(name, help)?)
+    }
+
+    fn histogram(
+        &self,
+        name: &str,
+        help: &str,
+        buckets: &[f64],
+    ) -> Result<Histogram, prometheus::Error> {
+        self.add(Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets.to_vec()))?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_are_the_golden_list() {
+        let registry = Registry::new();
+        let metrics = Metrics::register(&registry).unwrap();
+        metrics.waits_refused.inc();
+        let mut lines: Vec<String> = registry
+            .gather()
+            .iter()
+            .flat_map(|family| {
+                family.get_metric().iter().map(|metric| {
+                    let labels: Vec<String> = metric
+                        .get_label()
+                        .iter()
+                        .map(|label| format!("{}={}", label.name(), label.value()))
+                        .collect();
+                    format!("{} {}", family.name(), labels.join(",")).trim_end().to_owned()
+                })
+            })
+            .collect();
+        lines.sort();
+        assert_eq!(
+            lines,
+            [
+                "roomring_gateway_cadence_participants",
+                "roomring_gateway_call_duration_seconds",
+                "roomring_gateway_calls_total outcome=refused",
+                "roomring_gateway_calls_total outcome=success",
+                "roomring_gateway_inflight_blob_bytes",
+                "roomring_gateway_inflight_calls",
+                "roomring_gateway_link_reopens_total",
+                "roomring_gateway_links",
+                "roomring_gateway_refused_total reason=guard",
+                "roomring_gateway_refused_total reason=handle",
+                "roomring_gateway_refused_total reason=overload",
+                "roomring_gateway_retries_total",
+                "roomring_waits_refused_total tier=gateway",
+            ]
+        );
+        assert!(Metrics::register(&registry).is_err(), "twice in one registry");
+    }
+}
