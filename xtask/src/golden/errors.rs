@@ -47,23 +47,22 @@ struct Page<'a> {
     class: &'a str,
     /// `yes`, `no` or `after the time given`: up to the first full stop.
     repeat: &'a str,
-    /// The first line of "What happened".
-    sentence: &'a str,
+    /// The first paragraph of "What happened", on one line.
+    sentence: String,
 }
 
 impl<'a> Page<'a> {
     fn parse(text: &'a str) -> Option<Self> {
         let after = |start: &str| text.lines().find_map(|line| line.strip_prefix(start));
         let repeat = after("Repeat: ")?;
+        let happened = text.lines().skip_while(|line| *line != "## What happened").skip(1);
+        let paragraph = happened.skip_while(|line| line.is_empty()).take_while(|l| !l.is_empty());
+        let sentence = paragraph.collect::<Vec<_>>().join(" ");
         Some(Self {
             code: after("# ")?,
             class: after("Class: ")?.trim_end_matches('.'),
             repeat: repeat.split(['.', ',']).next()?,
-            sentence: text
-                .lines()
-                .skip_while(|line| *line != "## What happened")
-                .skip(1)
-                .find(|line| !line.is_empty())?,
+            sentence: Some(sentence).filter(|s| !s.is_empty())?,
         })
     }
 }
@@ -80,7 +79,8 @@ Repeat: yes, once somebody has left.
 
 ## What happened
 
-The room has no free seat.
+The room has
+no free seat.
 
 ## What to do
 

@@ -20,7 +20,7 @@ pub(super) fn check(tree: &Tree, rules: &[&str]) -> Vec<Finding> {
         }
         let what = match section {
             "Code map" => {
-                let paths: Vec<&str> = quoted(line).collect();
+                let paths: Vec<&str> = quoted(line).filter(|path| path.contains('/')).collect();
                 mapped.extend(paths.iter().copied());
                 paths
                     .into_iter()
