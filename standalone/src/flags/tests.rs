@@ -66,7 +66,8 @@ fn the_defaults_are_those_of_the_contract() {
 
 #[test]
 fn a_flag_wins_over_its_variable_which_wins_over_the_seeds_name() {
-    let rows: &[(&[&str], &[(&str, &str)], bool)] = &[
+    type Row<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], bool);
+    let rows: &[Row<'_>] = &[
         (&[], &[], false),
         (&[], &[("MCP_LONGPOLL_ENABLED", "true")], true),
         // The seeds switch on by exactly `true`.
