@@ -1,0 +1,359 @@
+//! From a request to its response: the path, then who may speak, then the bounds, then MCP.
+
+use std::net::IpAddr;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, RETRY_AFTER,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http_body::Body;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::accept::{self, Form};
+use super::body::{self, JSON_DEPTH_MAX, Refused};
+use super::cors::{Allowed, Forbidden};
+use super::detach::Detachable;
+use super::reply::ReplyBody;
+use super::stats::Turned;
+use super::{Edge, reply::Payload};
+use crate::client_addr::ClientAddr;
+use crate::clock;
+use crate::mcp::dispatch::{self, Answer, Context, Step, fault};
+use crate::mcp::jsonrpc::{self, code};
+use crate::mcp::tools::{self, Backend, Circumstances, Detach};
+
+/// Most bytes read and dropped after an early refusal, so that the client can read the answer.
+const DISCARD_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Longest time spent on that.
+const DISCARD_MAX: Duration = Duration::from_secs(5);
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
+
+/// Who sent a request and how it came.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    pub peer: IpAddr,
+    /// Its connection is over `connections_max`: only health is answered.
+    pub surplus: bool,
+}
+
+/// Answers one request.
+pub async fn answer<B, R>(
+    edge: &Arc<Edge<B>>,
+    arrival: Arrival,
+    request: Request<R>,
+) -> Response<ReplyBody>
+where
+    B: Backend,
+    R: Body<Data = Bytes> + Send + Unpin + 'static,
+{
+    edge.stats.request();
+    let path = request.uri().path();
+    match path {
+        "/livez" | "/healthz" => return health(request.method(), true),
+        "/readyz" => return health(request.method(), edge.is_ready()),
+        _ => {}
+    }
+    if arrival.surplus {
+        edge.stats.turn_away(Turned::Connections);
+        let mut response = respond(overloaded(request.headers()), Form::Json);
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        discard(request);
+        return response;
+    }
+    match path {
+        "/mcp" | "/mcp/" => mcp(edge, arrival.peer, request).await,
+        "/agent.md" | "/room" => edge.pages.answer(&request),
+        _ if path.starts_with("/.well-known/") => {
+            let body = Bytes::from_static(b"{\"error\":\"not_found\"}");
+            with_type(StatusCode::NOT_FOUND, JSON, body)
+        }
+        _ => with_type(StatusCode::NOT_FOUND, TEXT, Bytes::from_static(b"Not Found\n")),
+    }
+}
+
+async fn mcp<B, R>(edge: &Arc<Edge<B>>, peer: IpAddr, request: Request<R>) -> Response<ReplyBody>
+where
+    B: Backend,
+    R: Body<Data = Bytes> + Send + Unpin + 'static,
+{
+    let allowed = match edge.rules.check(request.uri(), request.headers()) {
+        Ok(allowed) => allowed,
+        Err(Forbidden(text)) => {
+            edge.stats.turn_away(Turned::Forbidden);
+            let answer = refusal(request.headers(), StatusCode::FORBIDDEN, code::HTTP, &text);
+            discard(request);
+            return respond(answer, Form::Json);
+        }
+    };
+    let mut response = if request.method() == Method::POST {
+        post(edge, peer, request).await
+    } else {
+        not_post(request)
+    };
+    allowed_headers(&allowed, edge, &mut response);
+    response
+}
+
+fn allowed_headers<B>(allowed: &Allowed, edge: &Edge<B>, response: &mut Response<ReplyBody>) {
+    allowed.write(response.headers_mut(), &edge.catalog.prepared.allow_headers);
+}
+
+/// `OPTIONS` is answered before any other rule; there is no stream to `GET` and no session to
+/// `DELETE`.
+fn not_post<R>(request: Request<R>) -> Response<ReplyBody>
+where
+    R: Body<Data = Bytes> + Send + Unpin + 'static,
+{
+    let mut response = if request.method() == Method::OPTIONS {
+        Response::new(ReplyBody::default())
+    } else {
+        let text = "Method not allowed.";
+        let status = StatusCode::METHOD_NOT_ALLOWED;
+        respond(refusal(request.headers(), status, code::HTTP, text), Form::Json)
+    };
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST, OPTIONS"));
+    discard(request);
+    response
+}
+
+async fn post<B, R>(edge: &Arc<Edge<B>>, peer: IpAddr, request: Request<R>) -> Response<ReplyBody>
+where
+    B: Backend,
+    R: Body<Data = Bytes> + Send + Unpin + 'static,
+{
+    let Ok(permit) = Arc::clone(&edge.inflight).try_acquire_owned() else {
+        edge.stats.turn_away(Turned::Inflight);
+        let answer = overloaded(request.headers());
+        discard(request);
+        return respond(answer, Form::Json);
+    };
+    if !accept::is_json(request.headers()) {
+        let text = "Unsupported Media Type: Content-Type must be application/json";
+        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        let answer = refusal(request.headers(), status, code::HTTP, text);
+        discard(request);
+        return respond(answer, Form::Json);
+    }
+    let settings = &edge.settings;
+    if body::declared_is_over(request.headers(), settings.body_bytes_max) {
+        let answer = unread(edge, request.headers(), Refused::TooLarge);
+        discard(request);
+        return respond(answer, Form::Json);
+    }
+    let (head, incoming) = request.into_parts();
+    let bytes = match body::read(incoming, settings.body_bytes_max, settings.body_timeout).await {
+        Ok(bytes) => bytes,
+        Err(why) => {
+            let mut response = respond(unread(edge, &head.headers, why), Form::Json);
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            return response;
+        }
+    };
+    let form = accept::form(&head.headers);
+    let detach = Detach::default();
+    let work = Work {
+        edge: Arc::clone(edge),
+        client: edge.client(peer, &head.headers),
+        headers: head.headers,
+        bytes,
+        acceptable: form.is_some(),
+        detach: detach.clone(),
+        permit,
+    };
+    let guarded = AssertUnwindSafe(work.run()).catch_unwind();
+    match Detachable::new(guarded, detach).await {
+        Ok(answer) => respond(answer, form.unwrap_or(Form::Json)),
+        Err(_) => {
+            edge.stats.panic();
+            tracing::error!("answering a request panicked");
+            let status = StatusCode::INTERNAL_SERVER_ERROR;
+            let headers = HeaderMap::new();
+            respond(refusal(&headers, status, code::INTERNAL, "Internal server error"), Form::Json)
+        }
+    }
+}
+
+/// One request whose body is complete: owns all it needs, so that it can outlive its connection.
+struct Work<B> {
+    edge: Arc<Edge<B>>,
+    headers: HeaderMap,
+    bytes: Bytes,
+    client: ClientAddr,
+    acceptable: bool,
+    detach: Detach,
+    permit: OwnedSemaphorePermit,
+}
+
+impl<B: Backend> Work<B> {
+    async fn run(self) -> Answer {
+        let detach = self.detach.clone();
+        let answer = self.answer().await;
+        drop(self.permit);
+        if detach.was_orphaned() {
+            self.edge.stats.detach();
+        }
+        answer
+    }
+
+    async fn answer(&self) -> Answer {
+        let context = Context::new(&self.edge.catalog, &self.headers, self.acceptable);
+        let Ok(text) = std::str::from_utf8(&self.bytes) else {
+            return self.bad(&context, code::PARSE, "Parse error: the body is not UTF-8");
+        };
+        if !body::depth_is_within(text, JSON_DEPTH_MAX) {
+            self.edge.stats.turn_away(Turned::JsonTooDeep);
+            let text = "Invalid Request: the JSON is nested deeper than 64 levels";
+            return self.bad(&context, code::INVALID_REQUEST, text);
+        }
+        match jsonrpc::body(text) {
+            Ok(jsonrpc::Body::One(text)) => self.finish(dispatch::single(&context, text)).await,
+            Ok(jsonrpc::Body::Batch(entries)) => self.batch(&context, &entries).await,
+            Err(bad) => context.malformed(&bad),
+        }
+    }
+
+    /// The entries of a legacy batch, one after the other and answered in their order.
+    async fn batch(
+        &self,
+        context: &Context<'_>,
+        entries: &[&serde_json::value::RawValue],
+    ) -> Answer {
+        if !crate::mcp::era::takes_batches(context.version) {
+            let text = "Invalid Request: this revision has no batches";
+            return self.bad(context, code::INVALID_REQUEST, text);
+        }
+        let mut out = vec![b'['];
+        for entry in entries {
+            let Some(step) = dispatch::batched(context, entry.get()) else { continue };
+            if out.len() > 1 {
+                out.push(b',');
+            }
+            let answer = self.finish(step).await;
+            answer.payload.append_to(&mut out);
+        }
+        if out.len() == 1 {
+            return Answer::accepted();
+        }
+        out.push(b']');
+        let charge = self.edge.budget.force(out.len());
+        Answer::charged(charge, out)
+    }
+
+    async fn finish(&self, step: Step<'_>) -> Answer {
+        match step {
+            Step::Done(answer) => answer,
+            Step::Call(planned) => {
+                let settings = &self.edge.settings;
+                let hold = if planned.tool.meta.wait { settings.hold_max } else { Duration::ZERO };
+                let around = Circumstances {
+                    client: self.client,
+                    deadline: clock::now() + settings.call_timeout + hold,
+                    detach: self.detach.clone(),
+                    budget: Arc::clone(&self.edge.budget),
+                };
+                tools::run(&self.edge.backend, &self.edge.catalog, planned, &around).await
+            }
+        }
+    }
+
+    fn bad(&self, context: &Context<'_>, code: i32, text: &str) -> Answer {
+        fault(StatusCode::BAD_REQUEST, context.unreadable_id(), code, text, None)
+    }
+}
+
+/// The answer to a body that could not be read.
+fn unread<B>(edge: &Edge<B>, headers: &HeaderMap, why: Refused) -> Answer {
+    let (status, text) = match why {
+        Refused::TooLarge => {
+            edge.stats.turn_away(Turned::BodyTooLarge);
+            let text = format!("The body is larger than {} bytes", edge.settings.body_bytes_max);
+            (StatusCode::PAYLOAD_TOO_LARGE, text)
+        }
+        Refused::TooSlow => {
+            edge.stats.turn_away(Turned::BodyTooSlow);
+            (StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time".to_owned())
+        }
+        Refused::Broken => (StatusCode::BAD_REQUEST, "The body is broken".to_owned()),
+    };
+    refusal(headers, status, code::INVALID_REQUEST, &text)
+}
+
+/// A refusal before the message was read.
+fn refusal(headers: &HeaderMap, status: StatusCode, code: i32, text: &str) -> Answer {
+    fault(status, dispatch::unreadable_id(dispatch::version(headers)), code, text, None)
+}
+
+fn overloaded(headers: &HeaderMap) -> Answer {
+    Answer::overloaded(dispatch::unreadable_id(dispatch::version(headers)))
+}
+
+/// Frames an answer. Only a 200 goes out as an event: an error status is read as JSON by all.
+fn respond(answer: Answer, form: Form) -> Response<ReplyBody> {
+    let Answer { status, payload, retry_after_s } = answer;
+    let is_event = form == Form::EventStream && status == StatusCode::OK;
+    let is_empty = matches!(payload, Payload::Empty);
+    let mut response = Response::new(payload.into_body(is_event));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    if is_empty {
+        headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+    } else if is_event {
+        headers.insert(CONTENT_TYPE, EVENT_STREAM);
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        let buffering = HeaderName::from_static("x-accel-buffering");
+        headers.insert(buffering, HeaderValue::from_static("no"));
+    } else {
+        headers.insert(CONTENT_TYPE, JSON);
+    }
+    if let Some(seconds) = retry_after_s {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+fn health(method: &Method, well: bool) -> Response<ReplyBody> {
+    if !(method == Method::GET || method == Method::HEAD) {
+        let text = Bytes::from_static(b"Method Not Allowed\n");
+        let mut response = with_type(StatusCode::METHOD_NOT_ALLOWED, TEXT, text);
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return response;
+    }
+    let (status, text): (_, &[u8]) = if well {
+        (StatusCode::OK, b"ok\n")
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, b"not ready\n")
+    };
+    with_type(status, TEXT, Bytes::from_static(text))
+}
+
+/// A response of one ready body.
+pub(crate) fn with_type(
+    status: StatusCode,
+    content_type: HeaderValue,
+    body: Bytes,
+) -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::of(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response
+}
+
+/// Reads on what an early refusal left unread, within bounds: closing at once would reset the
+/// connection and could take the answer with it. A client that waits for `100 Continue` sends
+/// nothing.
+fn discard<R>(request: Request<R>)
+where
+    R: Body<Data = Bytes> + Send + Unpin + 'static,
+{
+    if request.body().is_end_stream() || request.headers().contains_key(EXPECT) {
+        return;
+    }
+    tokio::spawn(body::read_and_drop(request.into_body(), DISCARD_BYTES_MAX, DISCARD_MAX));
+}
