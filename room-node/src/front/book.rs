@@ -1,0 +1,118 @@
+//! The cadence of one object's participants, bounded.
+
+use object::{ParticipantId, Poll, RequestId};
+
+use super::cadence::{Admission, Cadence, Rule};
+use crate::clock::Mono;
+
+/// Cadences of the participants an owner has heard of. Small: rooms hold few participants.
+#[derive(Debug, Default)]
+pub(crate) struct Book {
+    entries: Vec<(ParticipantId, Cadence)>,
+}
+
+impl Book {
+    pub(crate) const fn of(entries: Vec<(ParticipantId, Cadence)>) -> Self {
+        Self { entries }
+    }
+
+    pub(crate) fn entries(&self) -> &[(ParticipantId, Cadence)] {
+        &self.entries
+    }
+
+    /// A participant has joined: it may burst.
+    pub(crate) fn join(&mut self, who: ParticipantId, now: Mono, entries_max: usize) {
+        *self.entry(who, entries_max, || Cadence::joined(now)) = Cadence::joined(now);
+    }
+
+    /// Decides a wait.
+    pub(crate) fn admit(
+        &mut self,
+        rule: Rule,
+        who: ParticipantId,
+        request: RequestId,
+        now: Mono,
+        entries_max: usize,
+    ) -> (Admission, u16) {
+        let cadence = self.entry(who, entries_max, || Cadence::new_owner(rule, now));
+        (cadence.admit(rule, request, now), cadence.ticket)
+    }
+
+    /// Settles an answer; returns the milliseconds until the next wait is admitted.
+    pub(crate) fn settle(
+        &mut self,
+        rule: Rule,
+        who: ParticipantId,
+        ticket: u16,
+        poll: Option<Poll>,
+        now: Mono,
+    ) -> u64 {
+        self.find(who).map_or(0, |cadence| cadence.settle(rule, ticket, poll, now))
+    }
+
+    /// Forgets a wait that ended without an answer.
+    pub(crate) fn abandon(&mut self, who: ParticipantId, ticket: u16) {
+        if let Some(cadence) = self.find(who) {
+            cadence.abandon(ticket);
+        }
+    }
+
+    fn find(&mut self, who: ParticipantId) -> Option<&mut Cadence> {
+        self.entries.iter_mut().find(|(known, _)| *known == who).map(|(_, cadence)| cadence)
+    }
+
+    fn entry(
+        &mut self,
+        who: ParticipantId,
+        entries_max: usize,
+        fresh: impl FnOnce() -> Cadence,
+    ) -> &mut Cadence {
+        let at = match self.entries.iter().position(|(known, _)| *known == who) {
+            Some(at) => at,
+            None => {
+                if self.entries.len() >= entries_max {
+                    self.forget_stalest();
+                }
+                self.entries.push((who, fresh()));
+                self.entries.len() - 1
+            }
+        };
+        let Some((_, cadence)) = self.entries.get_mut(at) else {
+            unreachable!("the entry was found or pushed just now");
+        };
+        cadence
+    }
+
+    fn forget_stalest(&mut self) {
+        let stalest = self
+            .entries
+            .iter()
+            .enumerate()
+            .filter(|(_, (_, cadence))| cadence.pending == 0)
+            .min_by_key(|(_, (_, cadence))| cadence.t)
+            .map_or(0, |(at, _)| at);
+        if stalest < self.entries.len() {
+            self.entries.swap_remove(stalest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stalest_entry_makes_room_and_its_owner_gets_one_token() {
+        let rule = Rule { active_period_ms: 2_000, period_ms: 10_000, burst: 3 };
+        let mut book = Book::default();
+        for who in 1..=3 {
+            book.join(ParticipantId(who), Mono(who as u64 * 1_000), 2);
+        }
+        let known: Vec<u128> = book.entries().iter().map(|(who, _)| who.0).collect();
+        assert_eq!(known, [2, 3]);
+        let now = Mono(100_000);
+        let (admission, ticket) = book.admit(rule, ParticipantId(1), RequestId(1), now, 2);
+        assert_eq!(admission, Admission::Admitted);
+        assert_eq!(book.settle(rule, ParticipantId(1), ticket, Some(Poll::News), now), 2_000);
+    }
+}

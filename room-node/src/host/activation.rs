@@ -1,0 +1,209 @@
+//! Claiming an object and reading it back: snapshot, tail, agent leases.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use object::{CodecError, Millis, Object, ObjectId, ParticipantId};
+
+use super::Inner;
+use super::live::Live;
+use crate::store::{self, ClaimRequest, Claimed, Fence, Snapshot};
+
+/// Why there is no activation.
+#[derive(Debug)]
+pub(super) enum LoadError {
+    /// The object does not exist.
+    Absent,
+    /// Another incarnation owns it.
+    Owned,
+    /// Stored bytes cannot be read; the object is set aside.
+    Damaged(String),
+    /// The store cannot be reached.
+    Unavailable(store::Error),
+}
+
+impl From<CodecError> for LoadError {
+    fn from(error: CodecError) -> Self {
+        Self::Damaged(error.to_string())
+    }
+}
+
+/// A loaded object and whether the claim began a new generation.
+#[derive(Debug)]
+pub(super) struct Loaded<O> {
+    pub(super) live: Live<O>,
+    pub(super) created: bool,
+}
+
+/// Pause between two tries of a claim.
+const CLAIM_PAUSE_MS: u64 = 25;
+
+/// Claims and reads an object. `exact` are lease ends a stub has kept, which are truer than the
+/// stored ones.
+pub(super) async fn load<O: Object>(
+    host: &Inner<O>,
+    id: &ObjectId,
+    may_create: bool,
+    exact: &[(ParticipantId, Millis)],
+) -> Result<Loaded<O>, LoadError> {
+    let claimed = claim(host, id, may_create).await?;
+    let created = claimed.created;
+    let (written, due) = (claimed.written, claimed.due);
+    let stored = claimed.leases.clone();
+    let fence = claimed.fence;
+    let mut live = fold::<O>(host, id, claimed)?;
+    live.stored_due = due;
+    live.stored = stored;
+    let now = host.clock.now();
+    if exact.is_empty() && written < host.store.up_since() {
+        grace(host, id, fence, &mut live, now).await?;
+    }
+    for (who, end) in &live.stored {
+        let end = exact.iter().find(|(known, _)| known == who).map_or(*end, |(_, exact)| *exact);
+        live.object.renew(*who, end, now);
+    }
+    Ok(Loaded { live, created })
+}
+
+// Time in which nobody could poll does not count against agents (ours 17, cluster 2.7).
+async fn grace<O: Object>(
+    host: &Inner<O>,
+    id: &ObjectId,
+    fence: Fence,
+    live: &mut Live<O>,
+    now: Millis,
+) -> Result<(), LoadError> {
+    let least = now.plus(host.config.lease_step_ms);
+    let raised: Vec<_> = live
+        .stored
+        .iter_mut()
+        .filter(|(_, end)| *end < least)
+        .map(|entry| {
+            entry.1 = least;
+            *entry
+        })
+        .collect();
+    if raised.is_empty() {
+        return Ok(());
+    }
+    host.metrics.lease_writes.inc();
+    // Due may be early; it is set precisely when the object goes to sleep.
+    host.store
+        .lease(id.clone(), fence, raised, live.stored_due)
+        .await
+        .map_err(LoadError::Unavailable)
+}
+
+async fn claim<O: Object>(
+    host: &Inner<O>,
+    id: &ObjectId,
+    may_create: bool,
+) -> Result<Claimed, LoadError> {
+    let request = ClaimRequest {
+        object: id.clone(),
+        me: host.me.clone(),
+        nonce: super::random_u64(),
+        may_create,
+        lapsed_owner: None,
+    };
+    let give_up = host.clock.mono().plus(host.config.claim_ms_max);
+    loop {
+        match host.store.claim(request.clone(), host.clock.now()).await {
+            Ok(claimed) => return Ok(claimed),
+            Err(store::Error::Absent) => return Err(LoadError::Absent),
+            Err(store::Error::Owned { .. }) => return Err(LoadError::Owned),
+            Err(store::Error::Damaged { what }) => return Err(LoadError::Damaged(what.to_owned())),
+            Err(store::Error::Newer { found }) => {
+                return Err(LoadError::Damaged(format!("schema {found} is newer than ours")));
+            }
+            // The same nonce makes a repeat safe, whatever became of the first.
+            Err(store::Error::Unknown { .. } | store::Error::Unavailable { .. })
+                if host.clock.mono() < give_up =>
+            {
+                host.clock.sleep_until(host.clock.mono().plus(CLAIM_PAUSE_MS)).await;
+            }
+            Err(error) => return Err(LoadError::Unavailable(error)),
+        }
+    }
+}
+
+// Every damage is an error: an object is never started empty or short.
+fn fold<O: Object>(host: &Inner<O>, id: &ObjectId, claimed: Claimed) -> Result<Live<O>, LoadError> {
+    let (mut object, mut lsn) = match claimed.snapshot {
+        Some(snapshot) => {
+            newer::<O>(snapshot.schema)?;
+            let bytes = unwrap_snapshot(&snapshot.bytes)?;
+            (O::decode_snapshot(id, snapshot.schema, &bytes)?, snapshot.lsn)
+        }
+        None => (O::fresh(id), 0),
+    };
+    let (mut tail_frames, mut tail_bytes) = (0, 0);
+    for frame in claimed.tail {
+        newer::<O>(frame.schema)?;
+        if frame.first_lsn != lsn + 1 {
+            let found = frame.first_lsn;
+            return Err(LoadError::Damaged(format!("log has a gap: {found} after {lsn}")));
+        }
+        for record in &frame.records {
+            object.evolve(&O::decode_event(frame.schema, &record.bytes)?);
+            tail_bytes += record.bytes.len();
+            lsn += 1;
+        }
+        tail_frames += 1;
+    }
+    if lsn != claimed.lsn {
+        let head = claimed.lsn;
+        return Err(LoadError::Damaged(format!("log ends at {lsn}, its head says {head}")));
+    }
+    Ok(Live {
+        object,
+        fence: claimed.fence,
+        lsn,
+        tail_frames,
+        tail_bytes,
+        stored: Vec::new(),
+        stored_due: None,
+        parked: Vec::new(),
+        ask_parked: false,
+        heard: Vec::new(),
+        commanded: host.clock.mono(),
+        due_not_before: Millis(0),
+        due_backoff_ms: 0,
+    })
+}
+
+fn newer<O: Object>(found: u32) -> Result<(), LoadError> {
+    if found > O::SCHEMA {
+        return Err(CodecError::Newer { found, supported: O::SCHEMA }.into());
+    }
+    Ok(())
+}
+
+const SNAPSHOT_MAGIC: [u8; 2] = *b"RS";
+const SNAPSHOT_VERSION: u8 = 1;
+/// magic 2, version 1, crc32c 4.
+const SNAPSHOT_PRELUDE_BYTES: usize = 7;
+
+/// A snapshot as it is stored: magic, version, crc32c of the rest, the object's own bytes.
+pub(super) fn wrap_snapshot<O: Object>(lsn: u64, state: &[u8]) -> Snapshot {
+    let mut out = BytesMut::with_capacity(SNAPSHOT_PRELUDE_BYTES + state.len());
+    out.put_slice(&SNAPSHOT_MAGIC);
+    out.put_u8(SNAPSHOT_VERSION);
+    out.put_u32(crc32c::crc32c(state));
+    out.put_slice(state);
+    Snapshot { schema: O::SCHEMA, lsn, bytes: out.freeze() }
+}
+
+fn unwrap_snapshot(bytes: &Bytes) -> Result<Bytes, LoadError> {
+    let damaged = |what: &str| LoadError::Damaged(what.to_owned());
+    let Some((prelude, _)) = bytes.split_first_chunk::<SNAPSHOT_PRELUDE_BYTES>() else {
+        return Err(damaged("a snapshot is cut short"));
+    };
+    let [m0, m1, version, sum @ ..] = *prelude;
+    if [m0, m1] != SNAPSHOT_MAGIC || version != SNAPSHOT_VERSION {
+        return Err(damaged("a snapshot does not begin with its magic and version"));
+    }
+    let state = bytes.slice(SNAPSHOT_PRELUDE_BYTES..);
+    if crc32c::crc32c(&state) != u32::from_be_bytes(sum) {
+        return Err(damaged("a snapshot's checksum does not match"));
+    }
+    Ok(state)
+}

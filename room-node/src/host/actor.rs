@@ -1,0 +1,344 @@
+//! The task of one object: loads it, decides batches, stores each, and only then lets anything
+//! out. Ends when the object sleeps, is destroyed, or has nobody left to answer.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use object::{Activation, Caller, Cx, Object, Poll, Reject};
+
+use super::activation::{self, LoadError, Loaded};
+use super::batch::Batch;
+use super::commit::{self, Committed};
+use super::directory::Active;
+use super::lifecycle::{self, Inputs, Rest};
+use super::live::{Current, Env, Live};
+use super::mailbox::Message;
+use super::{Inner, effects};
+use crate::error;
+use crate::store;
+
+/// Runs an activation to its end. The entry leaves the directory before this returns.
+pub(super) async fn run<O: Object>(host: Arc<Inner<O>>, entry: Arc<Active>) {
+    let mut first = true;
+    loop {
+        Box::pin(stage(&host, &entry, first)).await;
+        first = false;
+        if host.retire(&entry) {
+            return;
+        }
+    }
+}
+
+/// How serving an object ended.
+pub(super) enum End {
+    /// Memory is not to be trusted: read it again for whoever waits.
+    Rebuild,
+    /// The object no longer exists, or sleeps.
+    Over,
+}
+
+// One load and what follows from it.
+async fn stage<O: Object>(host: &Arc<Inner<O>>, entry: &Active, first: bool) {
+    if host.is_aside(&entry.id) {
+        refuse_all(host, entry, &error::quarantined());
+        return;
+    }
+    host.wake_token().await;
+    let may_create = entry.mailbox.any_call(|call| {
+        matches!(call.request.op.activation, Activation::MayCreate | Activation::MustCreate)
+    });
+    let exact = entry.take_from_stub();
+    match activation::load(host, &entry.id, may_create, &exact).await {
+        Ok(loaded) => {
+            let mut live = begin(host, entry, loaded, first);
+            let end = Box::pin(serve(host, entry, &mut live)).await;
+            if matches!(end, End::Rebuild) {
+                put_back_parked(host, entry, &mut live);
+            }
+        }
+        Err(LoadError::Absent) => answer_absent(host, entry, may_create),
+        Err(LoadError::Owned) => refuse_all(host, entry, &error::not_owner()),
+        Err(LoadError::Damaged(what)) => {
+            tracing::error!(what, "object set aside because its stored bytes are damaged");
+            host.note_damage(&entry.id);
+            refuse_all(host, entry, &error::quarantined());
+        }
+        Err(LoadError::Unavailable(reason)) => {
+            tracing::warn!(%reason, "object could not be loaded");
+            refuse_all(host, entry, &error::unavailable());
+        }
+    }
+}
+
+fn begin<O: Object>(
+    host: &Inner<O>,
+    entry: &Active,
+    loaded: Loaded<O>,
+    first: bool,
+) -> Box<Live<O>> {
+    let Loaded { mut live, created } = loaded;
+    if created {
+        host.metrics.creations.inc();
+    } else if first && live.lsn > 0 {
+        host.metrics.wakes.with_label_values(&[entry.cause.label()]).inc();
+    }
+    if entry.mailbox.is_empty() {
+        // Woken by time alone: it may sleep again as soon as that is done.
+        live.commanded.0 = live.commanded.0.saturating_sub(host.config.idle_to_stub_ms);
+    }
+    Box::new(live)
+}
+
+async fn serve<O: Object>(host: &Arc<Inner<O>>, entry: &Active, live: &mut Live<O>) -> End {
+    loop {
+        let mut batch = Box::<Batch>::default();
+        let mut current = Current::default();
+        let env = Env {
+            id: &entry.id,
+            settings: &host.settings,
+            config: &host.config,
+            metrics: &host.metrics,
+            now: host.clock.now(),
+        };
+        let gathered = catch_unwind(AssertUnwindSafe(|| {
+            live.gather(&env, &entry.mailbox, &mut batch, &mut current);
+        }));
+        if gathered.is_err() {
+            panicked(host, entry, live, *batch, current).await;
+            return End::Rebuild;
+        }
+        if batch.is_empty() && batch.retry.is_empty() {
+            if let Some(end) = idle(host, entry, live).await {
+                return end;
+            }
+            continue;
+        }
+        if let Some(end) = Box::pin(settle(host, entry, live, *batch)).await {
+            return end;
+        }
+    }
+}
+
+// Stores a batch and lets it out, or ends the activation.
+async fn settle<O: Object>(
+    host: &Arc<Inner<O>>,
+    entry: &Active,
+    live: &mut Live<O>,
+    batch: Batch,
+) -> Option<End> {
+    match commit::commit(host, &entry.id, live, &batch).await {
+        Committed::Stored => {
+            release(host, entry, live, batch);
+            if live.tail_frames >= host.config.snapshot_frames
+                || live.tail_bytes >= host.config.snapshot_bytes
+            {
+                return snapshot(host, entry, live).await.err().map(|_fenced| End::Rebuild);
+            }
+            None
+        }
+        Committed::Destroyed => {
+            live.farewell(&host.settings, &host.metrics, host.clock.now());
+            release(host, entry, live, batch);
+            put_back_parked(host, entry, live);
+            Some(End::Over)
+        }
+        Committed::Failed(reason) => {
+            tracing::warn!(%reason, "append failed; object is read again");
+            batch.refuse(&error::unavailable());
+            Some(End::Rebuild)
+        }
+        Committed::BlobMissing(blob) => {
+            let (named, rest) = batch.split_by_blob(blob);
+            for call in named {
+                call.answer(Err(error::unavailable()));
+            }
+            host.put_back(entry, rest);
+            Some(End::Rebuild)
+        }
+        Committed::Unknown => {
+            tracing::warn!("append outcome stayed unknown; object is read again");
+            batch.refuse(&error::outcome_unknown());
+            Some(End::Rebuild)
+        }
+    }
+}
+
+// The output gate opens: the batch is stored.
+fn release<O: Object>(host: &Arc<Inner<O>>, entry: &Active, live: &mut Live<O>, batch: Batch) {
+    live.ask_parked |= batch.changed && !live.parked.is_empty();
+    if batch.command {
+        live.commanded = host.clock.mono();
+    }
+    effects::perform(host, &entry.id, batch.effects);
+    for (call, verdict) in batch.answers {
+        if let (Caller::Participant(who), Ok(reply)) = (call.request.caller, &verdict) {
+            match reply.poll {
+                Some(Poll::News | Poll::Quiet) => live.hear(who),
+                Some(Poll::Terminal) => live.heard.retain(|(known, _)| *known != who),
+                None => {}
+            }
+        }
+        if let (Caller::Joining(who), Ok(_)) = (call.request.caller, &verdict) {
+            let entries_max = host.config.cadence_entries_max;
+            entry.book().join(who, host.clock.mono(), entries_max);
+        }
+        call.answer(verdict);
+    }
+    for parked in batch.parked {
+        host.metrics.parked_calls.inc();
+        live.parked.push(parked);
+    }
+    host.put_back(entry, batch.retry.into_iter().map(Message::Call).collect());
+}
+
+// A panic in an object's code: its call is told, everybody else is decided again.
+async fn panicked<O: Object>(
+    host: &Arc<Inner<O>>,
+    entry: &Active,
+    live: &mut Live<O>,
+    batch: Batch,
+    current: Current,
+) {
+    host.metrics.panics.inc();
+    let by_time = current.0.is_none();
+    if let Some(call) = current.0 {
+        call.answer(Err(error::internal()));
+    }
+    host.put_back(entry, batch.into_messages());
+    let retry = host.note_panic(&entry.id);
+    tracing::error!(by_time, "object panicked; its activation was dropped");
+    if by_time {
+        // The due entry moves to the retry time, else it would stand in the way of others.
+        let at = host.clock.now().plus(retry);
+        let (id, fence) = (&entry.id, live.fence);
+        let _tried = commit::repeat(host, || host.store.set_due(id.clone(), fence, Some(at))).await;
+    }
+}
+
+// Waits survive a rebuild, they are decided afresh. What other parked calls waited for was
+// volatile and is gone.
+fn put_back_parked<O: Object>(host: &Inner<O>, entry: &Active, live: &mut Live<O>) {
+    let mut waits = Vec::new();
+    for parked in live.parked.drain(..) {
+        host.metrics.parked_calls.dec();
+        if parked.call.request.op.wait {
+            waits.push(Message::Call(parked.call));
+        } else {
+            parked.call.answer(Err(error::unavailable()));
+        }
+    }
+    host.put_back(entry, waits);
+}
+
+async fn idle<O: Object>(host: &Arc<Inner<O>>, entry: &Active, live: &mut Live<O>) -> Option<End> {
+    let now = host.clock.mono();
+    let rest = lifecycle::rest(
+        &host.config,
+        Inputs {
+            now,
+            commanded: live.commanded,
+            busy: live.object.busy(),
+            work_parked: live.parked.iter().any(|parked| !parked.call.request.op.wait),
+            behind: live.heard.iter().any(|(_, seen)| *seen < live.lsn),
+            stored: live.lsn > 0,
+            draining: host.is_draining(),
+        },
+    );
+    match rest {
+        Rest::Stay(until) => {
+            let timed = live.next_time().map_or(until, |at| until.min(host.clock.when(at)));
+            tokio::select! {
+                () = entry.mailbox.woken() => {}
+                () = host.clock.sleep_until(timed.max(now.plus(1))) => {}
+            }
+            None
+        }
+        Rest::Stub | Rest::Cold => {
+            if live.tail_frames > 0 && snapshot(host, entry, live).await.is_err() {
+                return Some(End::Rebuild);
+            }
+            let (id, fence, due) = (&entry.id, live.fence, live.object.next_due());
+            if due != live.stored_due {
+                let moved =
+                    commit::repeat(host, || host.store.set_due(id.clone(), fence, due)).await;
+                if moved.is_err() {
+                    return Some(End::Rebuild);
+                }
+                live.stored_due = due;
+            }
+            host.sleep(entry, live, rest == Rest::Stub).await
+        }
+        Rest::Vanish => {
+            let (id, fence) = (&entry.id, live.fence);
+            let at = host.clock.now();
+            let _tried =
+                commit::repeat(host, || host.store.destroy(id.clone(), fence, 0, at)).await;
+            put_back_parked(host, entry, live);
+            Some(End::Over)
+        }
+    }
+}
+
+// A snapshot that cannot be written now is written later; a lost fence ends the activation.
+async fn snapshot<O: Object>(
+    host: &Inner<O>,
+    entry: &Active,
+    live: &mut Live<O>,
+) -> Result<(), store::Error> {
+    let encoded = catch_unwind(AssertUnwindSafe(|| live.object.encode_snapshot()));
+    let Ok(state) = encoded else {
+        host.metrics.panics.inc();
+        host.note_panic(&entry.id);
+        return Err(store::Error::Fenced);
+    };
+    let snapshot = activation::wrap_snapshot::<O>(live.lsn, &state);
+    let (id, fence) = (&entry.id, live.fence);
+    let written =
+        commit::repeat(host, || host.store.snapshot(id.clone(), fence, snapshot.clone())).await;
+    match written {
+        Ok(()) => {
+            host.metrics.snapshots.inc();
+            (live.tail_frames, live.tail_bytes) = (0, 0);
+            Ok(())
+        }
+        Err(store::Error::Fenced) => Err(store::Error::Fenced),
+        Err(reason) => {
+            tracing::warn!(%reason, "snapshot was not written");
+            Ok(())
+        }
+    }
+}
+
+fn refuse_all<O: Object>(host: &Inner<O>, entry: &Active, reject: &Reject) {
+    while let Some(message) = entry.mailbox.pop() {
+        if let Message::Call(call) = message {
+            host.metrics.mailbox_calls.dec();
+            call.answer(Err(reject.clone()));
+        }
+    }
+}
+
+fn answer_absent<O: Object>(host: &Inner<O>, entry: &Active, may_create: bool) {
+    host.note_absent(&entry.id);
+    let mut creating = Vec::new();
+    while let Some(message) = entry.mailbox.pop() {
+        let Message::Call(call) = message else { continue };
+        host.metrics.mailbox_calls.dec();
+        match call.request.op.activation {
+            Activation::Peek | Activation::MustExist => {
+                let now = host.clock.now();
+                let cx = Cx { now, random: super::random_u128(), settings: &host.settings };
+                let verdict = O::absent(&cx, &call.as_call(None, now));
+                call.answer(verdict);
+            }
+            // It came after the claim was made; a claim that may create follows.
+            Activation::MayCreate | Activation::MustCreate if !may_create => {
+                creating.push(Message::Call(call));
+            }
+            Activation::MayCreate | Activation::MustCreate => {
+                call.answer(Err(error::unavailable()));
+            }
+        }
+    }
+    host.put_back(entry, creating);
+}
