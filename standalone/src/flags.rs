@@ -16,6 +16,8 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use gateway::client_addr::Cidr;
+
 pub use value::{AppEntry, LogFormat, Sync};
 
 use table::{FLAGS, Flag};
@@ -40,12 +42,12 @@ pub struct Config {
     pub ephemeral: bool,
     pub sync: Sync,
     pub handle_keys_file: Option<PathBuf>,
-    /// Host names besides loopback; `*` allows any.
+    /// Host names besides loopback, for `Host` and `Origin`; `*` turns both checks off.
     pub allow_hosts: Vec<String>,
-    /// Origins' host names besides loopback; `*` allows any.
+    /// Host names for `Origin` only.
     pub allow_origins: Vec<String>,
-    /// Networks in CIDR form whose forwarding headers are believed.
-    pub trusted_proxies: Vec<String>,
+    /// Networks whose forwarding headers are believed.
+    pub trusted_proxies: Vec<Cidr>,
     pub wait_period_ms: u64,
     pub wait_active_period_ms: u64,
     pub wait_burst: u32,
@@ -259,12 +261,8 @@ impl Reader<'_> {
     /// What two values say together.
     fn relations(&mut self, config: &mut Config, given: &GivenFlags) {
         let any_host = self.source.variables().get("ALLOW_ANY_HOST").cloned().unwrap_or_default();
-        if matches!(any_host.as_str(), "true" | "1") {
-            for list in [&mut config.allow_hosts, &mut config.allow_origins] {
-                if list.is_empty() {
-                    list.push("*".to_owned());
-                }
-            }
+        if matches!(any_host.as_str(), "true" | "1") && config.allow_hosts.is_empty() {
+            config.allow_hosts.push("*".to_owned());
         }
         if config.ephemeral && given.contains_key("data-dir") {
             self.mistakes
@@ -277,20 +275,6 @@ impl Reader<'_> {
             self.mistakes.push(
                 "--wait-active-period-ms is longer than --wait-period-ms: news would come slower \
                  than silence"
-                    .to_owned(),
-            );
-        }
-        if config.agent_lease_ms < config.wait_period_ms.saturating_mul(2) {
-            self.warnings.push(
-                "--agent-lease-ms is below twice --wait-period-ms: one lost poll ends an agent's \
-                 lease"
-                    .to_owned(),
-            );
-        }
-        if config.idle_to_stub_ms < config.wait_period_ms.saturating_mul(2) {
-            self.warnings.push(
-                "--idle-to-stub-ms is below twice --wait-period-ms: rooms fall asleep between \
-                 two polls"
                     .to_owned(),
             );
         }

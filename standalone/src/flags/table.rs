@@ -134,18 +134,18 @@ pub(super) const FLAGS: &[Flag] = &[
     .absent("DATA-DIR/keys/handle-keys, generated once")
     .help("Keys that seal participant handles, one `kid:base64(32 bytes)` a line; the first\n      seals, all open."),
     flag("allow-host", "NAME", "", |config, text, _| {
-        value::host(text).map(|host| config.allow_hosts.push(host))
+        value::host(text, true).map(|host| config.allow_hosts.push(host))
     })
     .absent("loopback names")
     .repeatable()
     .seed("ALLOWED_HOSTNAMES")
-    .help("A further host name accepted in the Host header; `*` accepts any."),
+    .help("A further host name accepted in Host and Origin; `*` turns both checks off."),
     flag("allow-origin", "NAME", "", |config, text, _| {
-        value::host(text).map(|host| config.allow_origins.push(host))
+        value::host(text, false).map(|host| config.allow_origins.push(host))
     })
     .absent("loopback names")
     .repeatable()
-    .help("A further host name accepted in the Origin header; `*` accepts any."),
+    .help("A further host name accepted in Origin only."),
     flag("trusted-proxy", "CIDR", "", |config, text, _| {
         value::cidr(text).map(|cidr| config.trusted_proxies.push(cidr))
     })

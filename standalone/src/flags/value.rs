@@ -1,9 +1,11 @@
 //! Values as people write them, parsed into types that cannot be wrong.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use gateway::client_addr::Cidr;
+use gateway::handle::KeyRing;
 use serde::Deserialize;
 
 use super::Source;
@@ -84,32 +86,27 @@ pub(super) fn sync(text: &str) -> Result<Sync, String> {
     number(every, Limits { min: 1, max: SYNC_MS_MAX }).map(Sync::EveryMs)
 }
 
-/// The keys themselves are read (and read again on change) by the gateway; that the file can be
-/// read is a matter of configuration.
+/// The gateway reads the keys again whenever the file changes; that it can be read at all is a
+/// matter of configuration.
 pub(super) fn key_file(text: &str, source: &dyn Source) -> Result<PathBuf, String> {
     let path = path(text)?;
-    read(&path, source)?;
+    KeyRing::parse(&read(&path, source)?).map_err(|error| error.to_string())?;
     Ok(path)
 }
 
-pub(super) fn host(text: &str) -> Result<String, String> {
+/// A host name, without scheme; `*` where `any` allows it.
+pub(super) fn host(text: &str, any: bool) -> Result<String, String> {
     let name = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let name = name.unwrap_or(text).trim_end_matches('/');
     let allowed = |c: char| c.is_ascii_alphanumeric() || "-._[]:".contains(c);
-    if name == "*" || (!name.is_empty() && name.chars().all(allowed)) {
-        Ok(name.to_ascii_lowercase())
-    } else {
-        Err("expected a host name, or * for any".to_owned())
+    if (any && name == "*") || (!name.is_empty() && name.chars().all(allowed)) {
+        return Ok(name.to_ascii_lowercase());
     }
+    Err(if any { "expected a host name, or * for any" } else { "expected a host name" }.to_owned())
 }
 
-pub(super) fn cidr(text: &str) -> Result<String, String> {
-    let expected = || "expected a network, for example 10.0.0.0/8 or fd00::/8".to_owned();
-    let (ip, bits) = text.split_once('/').ok_or_else(expected)?;
-    let ip: IpAddr = ip.parse().map_err(|_| expected())?;
-    let bits_max = if ip.is_ipv4() { 32 } else { 128 };
-    let bits: u8 = number(bits, Limits { min: 0, max: bits_max }).map_err(|_| expected())?;
-    Ok(format!("{ip}/{bits}"))
+pub(super) fn cidr(text: &str) -> Result<Cidr, String> {
+    text.parse().map_err(|_| "expected a network, for example 10.0.0.0/8 or fd00::/8".to_owned())
 }
 
 pub(super) fn url(text: &str) -> Result<String, String> {

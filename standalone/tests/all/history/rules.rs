@@ -81,15 +81,15 @@ fn changes(found: &mut Found, name: &str, room: &Room, key: &str, change: &Chang
         found.add("acknowledged-present", format!("{name}: {key} at {sequence} was never seen"));
         return;
     }
-    let reads = room.observations.iter().filter(|o| o.poll.is_none() && o.invoke > acked_at);
-    for read in reads {
-        let shown = read.events.iter().any(|event| event.key == key);
-        if !shown && !evicted(read, change.attachment, sequence) {
+    // Reads are in the order of time: once retention has let go of a change it stays gone.
+    for read in room.observations.iter().filter(|o| o.poll.is_none() && o.invoke > acked_at) {
+        if evicted(read, change.attachment, sequence) {
+            break;
+        }
+        if !read.events.iter().any(|event| event.key == key) {
             let at = read.invoke;
-            found.add(
-                "acknowledged-present",
-                format!("{name}: {key} missing from the read at {at}"),
-            );
+            let here = format!("{name}: {key} missing from the read at {at}");
+            found.add("acknowledged-present", here);
         }
     }
 }
@@ -123,23 +123,13 @@ fn sequences(found: &mut Found, name: &str, room: &Room) {
 
 /// What was acknowledged before another call began stands before it.
 fn real_time(found: &mut Found, name: &str, room: &Room) {
-    let mut acks: Vec<(u64, u64)> =
-        room.changes.values().filter_map(|change| change.acks.first().copied()).collect();
-    acks.sort_unstable();
-    let mut changes: Vec<(&String, &Change)> = room.changes.iter().collect();
-    changes.sort_unstable_by_key(|(_, change)| change.first_invoke);
-    let mut acks = acks.into_iter().peekable();
-    let mut highest = 0;
-    for (key, change) in changes {
-        while let Some((_, sequence)) = acks.next_if(|(t, _)| *t < change.first_invoke) {
-            highest = highest.max(sequence);
-        }
-        let own = change.acks.first().map(|(_, sequence)| *sequence);
-        if own.is_some_and(|own| own <= highest) {
-            found.add(
-                "real-time-order",
-                format!("{name}: {key} at {own:?} began after {highest} was acknowledged"),
-            );
+    let acks = Acks::of(room.changes.values());
+    for (key, change) in &room.changes {
+        let Some((_, own)) = change.acks.first().copied() else { continue };
+        let highest = acks.before(change.first_invoke);
+        if own <= highest {
+            let here = format!("{name}: {key} at {own}");
+            found.add("real-time-order", format!("{here} began after {highest} was acknowledged"));
         }
     }
 }
@@ -148,6 +138,8 @@ fn real_time(found: &mut Found, name: &str, room: &Room) {
 fn polls(found: &mut Found, name: &str, room: &Room) {
     let mut cursors: BTreeMap<&str, u64> =
         room.joins.iter().map(|(client, (cursor, _))| (client.as_str(), *cursor)).collect();
+    let all = Acks::of(room.changes.values());
+    let mut own: BTreeMap<&str, Acks> = BTreeMap::new();
     let unscoped: BTreeMap<u64, &Seen> = room
         .observations
         .iter()
@@ -174,23 +166,41 @@ fn polls(found: &mut Found, name: &str, room: &Room) {
                 found.add("poll-contiguous", format!("{here} leaves out {sequence}"));
             }
         }
-        stale(found, room, observation, &here, to);
+        let own = own.entry(client).or_insert_with(|| {
+            Acks::of(room.changes.values().filter(|change| change.client == client))
+        });
+        stale(found, observation, &here, to, [own, &all]);
     }
 }
 
-fn stale(found: &mut Found, room: &Room, observation: &Observation, here: &str, to: u64) {
-    let past = |own: bool| {
-        let of = room
-            .changes
-            .values()
-            .filter(move |change| (change.client == observation.client) == own);
-        let acks = of.flat_map(|change| &change.acks);
-        acks.filter(|(t, _)| *t < observation.invoke).map(|(_, s)| *s).max().unwrap_or_default()
-    };
-    for (own, rule) in [(true, "poll-own-acks"), (false, "poll-fresh")] {
-        let acked = past(own);
+/// The highest sequence acknowledged before some moment, to whom.
+struct Acks(Vec<(u64, u64)>);
+
+impl Acks {
+    fn of<'a>(changes: impl Iterator<Item = &'a Change>) -> Self {
+        let mut acks: Vec<(u64, u64)> =
+            changes.filter_map(|change| change.acks.first().copied()).collect();
+        acks.sort_unstable();
+        let mut highest = 0;
+        for (_, sequence) in &mut acks {
+            highest = highest.max(*sequence);
+            *sequence = highest;
+        }
+        Self(acks)
+    }
+
+    fn before(&self, t: u64) -> u64 {
+        let count = self.0.partition_point(|(acked, _)| *acked < t);
+        count.checked_sub(1).map_or(0, |last| self.0[last].1)
+    }
+}
+
+fn stale(found: &mut Found, observation: &Observation, here: &str, to: u64, acks: [&Acks; 2]) {
+    for (acks, rule) in acks.into_iter().zip(["poll-own-acks", "poll-fresh"]) {
+        let acked = acks.before(observation.invoke);
         if to < acked {
             found.add(rule, format!("{here}, though {acked} was acknowledged before"));
+            return;
         }
     }
 }
