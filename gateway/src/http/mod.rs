@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-use crate::client_addr::ClientAddr;
+use crate::client_addr::{ClientAddr, TrustedProxies};
 use crate::config::Config;
 use crate::mcp::tools::{Backend, Catalog};
 use crate::pages::Pages;
@@ -60,6 +60,8 @@ pub struct Settings {
     pub allow_any_host: bool,
     /// Whether a host that is an address passes.
     pub allow_ip_literal_hosts: bool,
+    /// Peers whose forwarding headers are believed.
+    pub trusted_proxies: TrustedProxies,
     /// Base of `roomUrl`, without a trailing slash; its host is allowed.
     pub app_url: Option<String>,
 }
@@ -86,6 +88,7 @@ impl Settings {
             allowed_origins: config.allowed_origins.clone(),
             allow_any_host: config.allow_any_host,
             allow_ip_literal_hosts: !listen.ip().is_loopback() && config.allowed_hosts.is_empty(),
+            trusted_proxies: TrustedProxies::new(config.trusted_proxies.clone()),
             app_url: config.app_url.clone(),
         }
     }
@@ -171,7 +174,7 @@ impl<B: Backend> Edge<B> {
     }
 
     /// The address admission counts for a peer.
-    pub(crate) fn client(&self, peer: IpAddr, _headers: &::http::HeaderMap) -> ClientAddr {
-        ClientAddr::new(peer)
+    pub(crate) fn client(&self, peer: IpAddr, headers: &::http::HeaderMap) -> ClientAddr {
+        self.settings.trusted_proxies.client(peer, headers)
     }
 }

@@ -258,7 +258,12 @@ impl<B: Backend> Work<B> {
                     detach: self.detach.clone(),
                     budget: Arc::clone(&self.edge.budget),
                 };
-                tools::run(&self.edge.backend, &self.edge.catalog, planned, &around).await
+                let (backend, catalog) = (&self.edge.backend, &self.edge.catalog);
+                let answer = tools::run(backend, catalog, planned, &around).await;
+                if answer.status == StatusCode::SERVICE_UNAVAILABLE {
+                    self.edge.stats.turn_away(Turned::Memory);
+                }
+                answer
             }
         }
     }

@@ -19,8 +19,11 @@ use super::stats::Turned;
 use crate::clock;
 use crate::mcp::tools::Backend;
 
-/// Largest request head, in bytes; a larger one is 431. Also the read buffer of a connection.
+/// Largest request head, in bytes; a larger one is 431.
 pub const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// Read buffer of a connection, in bytes: a head fits.
+pub const BUFFER_BYTES_MAX: usize = 128 * 1024;
+const _: () = assert!(HEAD_BYTES_MAX < BUFFER_BYTES_MAX);
 /// Connections served beyond `connections_max` only to be told 503; more are closed unanswered.
 pub const SURPLUS_CONNECTIONS_MAX: usize = 64;
 /// Pause after a failed accept: the process is out of descriptors or memory.
@@ -122,7 +125,8 @@ impl<B: Backend> Connection<B> {
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.edge.settings.header_timeout)
-            .max_buf_size(HEAD_BYTES_MAX)
+            .max_header_size(HEAD_BYTES_MAX)
+            .max_buf_size(BUFFER_BYTES_MAX)
             .serve_connection(TokioIo::new(stream), service);
         let mut connection = std::pin::pin!(connection);
         let ended = tokio::select! {

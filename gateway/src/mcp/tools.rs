@@ -33,7 +33,7 @@ impl Backend for Pipeline {
     }
 
     fn ready(&self) -> bool {
-        true
+        self.is_open()
     }
 }
 
