@@ -9,6 +9,7 @@ pub mod body;
 pub mod budget;
 pub mod cors;
 mod detach;
+mod head_timer;
 pub mod reply;
 pub mod route;
 pub mod server;
@@ -42,7 +43,8 @@ pub struct Settings {
     pub inflight_max: usize,
     /// Memory of all responses being written, in bytes.
     pub response_bytes_max: usize,
-    /// A request's head must be complete within this; an idle connection is closed after it too.
+    /// A request's head must be complete within this after its first byte, or after the connection
+    /// was opened. How long a connection may be idle between requests is [`server::IDLE_MAX`].
     pub header_timeout: Duration,
     /// A request's body must be complete within this.
     pub body_timeout: Duration,

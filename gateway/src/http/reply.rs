@@ -1,6 +1,7 @@
 //! Response bodies: a few ready pieces of memory, written without copying.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -16,7 +17,7 @@ const SSE_HEAD: &[u8] = b"event: message\ndata: ";
 const SSE_TAIL: &[u8] = b"\n\n";
 
 /// What an answer says.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum Payload {
     Empty,
     One(Bytes),
@@ -70,8 +71,19 @@ impl Payload {
     }
 }
 
+// Bodies hold handles and messages.
+impl fmt::Debug for Payload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("Empty"),
+            Self::One(bytes) => write!(f, "One({} bytes)", bytes.len()),
+            Self::Spliced { rest, .. } => write!(f, "Spliced({} bytes)", rest.len()),
+        }
+    }
+}
+
 /// A body of known length in up to [`PIECES_MAX`] pieces.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct ReplyBody {
     pieces: [Bytes; PIECES_MAX],
     count: usize,
@@ -97,6 +109,12 @@ impl ReplyBody {
             self.count += 1;
             self.bytes_left += u64::try_from(length).unwrap_or(u64::MAX);
         }
+    }
+}
+
+impl fmt::Debug for ReplyBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ReplyBody({} bytes left)", self.bytes_left)
     }
 }
 

@@ -229,17 +229,23 @@ impl<B: Backend> Work<B> {
             let text = "Invalid Request: this revision has no batches";
             return self.bad(context, code::INVALID_REQUEST, text);
         }
-        let mut out = vec![b'['];
+        // All answers are kept until the last is there, with their charges: so the memory of the
+        // whole batch counts when an entry asks for more.
+        let mut payloads = Vec::with_capacity(entries.len());
         for entry in entries {
-            let Some(step) = dispatch::batched(context, entry.get()) else { continue };
+            if let Some(step) = dispatch::batched(context, entry.get()) {
+                payloads.push(self.finish(step).await.payload);
+            }
+        }
+        if payloads.is_empty() {
+            return Answer::accepted();
+        }
+        let mut out = vec![b'['];
+        for payload in payloads {
             if out.len() > 1 {
                 out.push(b',');
             }
-            let answer = self.finish(step).await;
-            answer.payload.append_to(&mut out);
-        }
-        if out.len() == 1 {
-            return Answer::accepted();
+            payload.append_to(&mut out);
         }
         out.push(b']');
         let charge = self.edge.budget.force(out.len());

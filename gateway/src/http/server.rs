@@ -14,6 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::Edge;
+use super::head_timer::HeadTimer;
 use super::route::{self, Arrival};
 use super::stats::Turned;
 use crate::clock;
@@ -26,6 +27,9 @@ pub const BUFFER_BYTES_MAX: usize = 128 * 1024;
 const _: () = assert!(HEAD_BYTES_MAX < BUFFER_BYTES_MAX);
 /// Connections served beyond `connections_max` only to be told 503; more are closed unanswered.
 pub const SURPLUS_CONNECTIONS_MAX: usize = 64;
+/// An idle connection is closed after this: longer than the idle time of common balancers, and
+/// than the pause between two polls, so that it is not us who closes under a request.
+pub const IDLE_MAX: Duration = Duration::from_secs(120);
 /// Pause after a failed accept: the process is out of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -119,12 +123,17 @@ impl<B: Backend> Connection<B> {
         }
         let arrival = Arrival { peer, surplus };
         let edge = &self.edge;
+        let (stream, phase) = HeadTimer::new(stream, edge.settings.header_timeout);
+        let phase = &phase;
         let service = service_fn(move |request: hyper::Request<Incoming>| async move {
-            Ok::<_, Infallible>(route::answer(edge, arrival, request).await)
+            phase.busy();
+            let response = route::answer(edge, arrival, request).await;
+            phase.idle();
+            Ok::<_, Infallible>(response)
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(self.edge.settings.header_timeout)
+            .header_read_timeout(IDLE_MAX)
             .max_header_size(HEAD_BYTES_MAX)
             .max_buf_size(BUFFER_BYTES_MAX)
             .serve_connection(TokioIo::new(stream), service);

@@ -3,6 +3,8 @@
 //! Everything here is synchronous and touches nothing but the message and its headers: the result
 //! is an [`Answer`], or the plan of one tool call.
 
+use std::fmt;
+
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use room::catalog::Tool;
@@ -95,13 +97,23 @@ pub fn fault(
 }
 
 /// A tool call that passed all checks of the protocol.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Planned<'a> {
     pub era: Era,
     pub id: Id<'a>,
     pub tool: &'a Tool,
     /// One JSON object as received; `None` where the caller sent none.
     pub arguments: Option<&'a RawValue>,
+}
+
+// Arguments hold handles and messages.
+impl fmt::Debug for Planned<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Planned")
+            .field("era", &self.era)
+            .field("tool", &self.tool.meta.name)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What one message leads to.
@@ -112,7 +124,7 @@ pub enum Step<'a> {
 }
 
 /// What a message is checked against.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Context<'a> {
     pub catalog: &'a Catalog,
     pub headers: &'a HeaderMap,
@@ -120,6 +132,13 @@ pub struct Context<'a> {
     pub version: Option<&'a str>,
     /// Whether the caller accepts a form we can answer in; `false` leads to 406 for requests.
     pub acceptable: bool,
+}
+
+// Headers hold whatever a client puts there.
+impl fmt::Debug for Context<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context").field("acceptable", &self.acceptable).finish_non_exhaustive()
+    }
 }
 
 impl<'a> Context<'a> {

@@ -58,10 +58,20 @@ pub enum ErrorId<'a> {
 }
 
 /// A body: one message, or a batch of them.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum Body<'a> {
     One(&'a str),
     Batch(Vec<&'a RawValue>),
+}
+
+// Bodies hold handles and messages.
+impl fmt::Debug for Body<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::One(text) => write!(f, "One({} bytes)", text.len()),
+            Self::Batch(entries) => write!(f, "Batch({} entries)", entries.len()),
+        }
+    }
 }
 
 /// One message.

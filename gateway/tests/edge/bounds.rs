@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gateway::http::Settings;
-use gateway::http::server::SURPLUS_CONNECTIONS_MAX;
+use gateway::http::server::{IDLE_MAX, SURPLUS_CONNECTIONS_MAX};
 use gateway::http::stats::Turned;
 
 use crate::rig::{Ask, Rig, Script};
@@ -81,6 +81,27 @@ async fn a_slow_head_ends() {
         wire.try_send(start).await;
         assert!(wire.is_closed().await, "a head that never ends");
     }
+}
+
+#[tokio::test]
+async fn an_idle_connection_outlives_the_head_timeout() {
+    let rig = Rig::start().await;
+    let ping = Ask::legacy("ping", "").bytes();
+    let mut wire = rig.connect().await;
+    for _ in 0..3 {
+        wire.send(&ping).await;
+        assert_eq!(wire.reply().await.status, 200);
+        jump(Settings::default().header_timeout * 2).await;
+    }
+    jump(IDLE_MAX).await;
+    assert!(wire.is_closed().await);
+}
+
+/// Moves the clock of all timers; sockets know nothing of it.
+async fn jump(by: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(by).await;
+    tokio::time::resume();
 }
 
 #[tokio::test]
@@ -176,5 +197,17 @@ async fn response_memory_is_bounded() {
     assert_eq!(over.at("/id"), serde_json::json!(7));
     assert_eq!(turned(&rig, Turned::Memory), 1);
     assert_eq!(rig.ask(&Ask::call("echo", "{}")).await.status, 200);
+    // In a batch the answers that wait for the last one count too.
+    let entry = |id: u8| {
+        let pad = "x".repeat(900);
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"echo","arguments":{{"a":"{pad}"}}}}}}"#
+        )
+    };
+    let batch = format!("[{},{},{}]", entry(1), entry(2), entry(3));
+    let reply = rig.ask(&Ask::bare(batch)).await;
+    assert_eq!(reply.status, 200);
+    assert_eq!(reply.at("/0/error"), serde_json::Value::Null);
+    assert_eq!(reply.at("/2/error/code"), serde_json::json!(-32603));
     assert_eq!(rig.edge.gauges().response_bytes, 0);
 }

@@ -1,6 +1,8 @@
 //! Input of somebody who wants no answer.
 
-use gateway::call::{Outcome, Success};
+use gateway::mcp::dispatch::{self, Answer, Context};
+use gateway::mcp::jsonrpc;
+use gateway::mcp::tools::Catalog;
 
 use crate::rig::{Ask, Rig, table};
 
@@ -105,7 +107,21 @@ async fn random_bytes_never_get_a_success_or_a_fault_of_ours() {
 
 #[test]
 fn debug_output_holds_no_body() {
-    let body = bytes::Bytes::from_static(b"{\"participantHandle\":\"canary\"}");
-    let outcome = Outcome::Success(Success { body, blob: None });
-    assert!(!format!("{outcome:?}").contains("canary"));
+    let headers = http::HeaderMap::new();
+    let catalog = Catalog::new(crate::rig::tools());
+    let context = Context::new(&catalog, &headers, true);
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call",
+        "params":{"name":"echo","arguments":{"participantHandle":"canary"}}}"#;
+    let answer = Answer::owned(http::StatusCode::OK, b"canary".to_vec());
+    let shown = [
+        format!("{:?}", dispatch::single(&context, call)),
+        format!("{answer:?}"),
+        format!("{:?}", answer.payload.into_body(true)),
+        format!("{:?}", jsonrpc::body(call)),
+        format!("{:?}", jsonrpc::message(call)),
+    ];
+    for text in shown {
+        assert!(!text.is_empty());
+        assert!(!text.contains("canary") && !text.contains("99, 97, 110"), "{text}");
+    }
 }

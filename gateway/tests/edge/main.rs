@@ -13,6 +13,8 @@
 
 mod bounds;
 mod cancel;
+#[cfg(feature = "test-hooks")]
+mod hooks;
 mod hostile;
 mod legacy;
 mod modern;

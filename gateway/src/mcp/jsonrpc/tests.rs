@@ -101,4 +101,7 @@ fn errors_are_written_with_and_without_id() {
 fn debug_shows_no_parameters() {
     let text = r#"{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":"canary"}}"#;
     assert!(!format!("{:?}", message(text)).contains("canary"));
+    assert!(!format!("{:?}", body(text)).contains("canary"));
+    let batch = format!("[{text}]");
+    assert!(!format!("{:?}", body(&batch)).contains("canary"));
 }
