@@ -260,9 +260,7 @@ impl Wire {
     }
 
     async fn fill(&mut self) -> bool {
-        let mut piece = [0_u8; 16 * 1024];
-        let count = self.stream.read(&mut piece).await.unwrap_or(0);
-        self.buffer.extend_from_slice(&piece[..count]);
+        let count = self.stream.read_buf(&mut self.buffer).await.unwrap_or(0);
         count > 0
     }
 
