@@ -65,8 +65,8 @@ pub struct Config {
     pub claim_ms_max: u64,
     /// Life of an uploaded blob that no append has kept.
     pub blob_upload_ms: u64,
-    /// Objects woken by timers at the same time.
-    pub timer_wakes_max: usize,
+    /// Activations a second that a timer causes.
+    pub timer_wakes_per_second: u32,
     /// Entries of one page of the due scan.
     pub due_page_max: usize,
     /// Longest sleep of the due scan, so that a missed nudge heals.
@@ -106,7 +106,7 @@ impl Default for Config {
             in_doubt_ms_max: 2_000,
             claim_ms_max: 1_000,
             blob_upload_ms: 600_000,
-            timer_wakes_max: 256,
+            timer_wakes_per_second: 2_000,
             due_page_max: 64,
             due_scan_ms_max: 1_000,
         }

@@ -3,7 +3,9 @@
 use object::{ParticipantId, Poll, RequestId};
 
 use super::cadence::{Admission, Cadence, Rule};
+use super::stub::{Poller, Stub};
 use crate::clock::Mono;
+use crate::host::{Held, PassKey};
 
 /// Cadences of the participants an owner has heard of. Small: rooms hold few participants.
 #[derive(Debug, Default)]
@@ -12,8 +14,17 @@ pub(crate) struct Book {
 }
 
 impl Book {
-    pub(crate) const fn of(entries: Vec<(ParticipantId, Cadence)>) -> Self {
-        Self { entries }
+    /// The cadences a stub kept, with the waits held beside it still pending.
+    pub(crate) fn of(stub: &Stub, held: &[Held], now: Mono) -> Self {
+        let passes = || held.iter().filter_map(|held| held.call.pass);
+        let restore = |poller: &Poller| {
+            let mut cadence = poller.cadence(now);
+            if let Some(pass) = passes().filter(|pass| pass.who == poller.who).last() {
+                cadence.hold(pass.ticket, pass.start);
+            }
+            (poller.who, cadence)
+        };
+        Self { entries: stub.pollers.iter().map(restore).collect() }
     }
 
     pub(crate) fn entries(&self) -> &[(ParticipantId, Cadence)] {
@@ -33,9 +44,10 @@ impl Book {
         request: RequestId,
         now: Mono,
         entries_max: usize,
-    ) -> (Admission, u16) {
+    ) -> (Admission, PassKey) {
         let cadence = self.entry(who, entries_max, || Cadence::new_owner(rule, now));
-        (cadence.admit(rule, request, now), cadence.ticket)
+        let admission = cadence.admit(rule, request, now);
+        (admission, PassKey { who, ticket: cadence.ticket, start: cadence.start })
     }
 
     /// Settles an answer; returns the milliseconds until the next wait is admitted.
@@ -111,8 +123,8 @@ mod tests {
         let known: Vec<u128> = book.entries().iter().map(|(who, _)| who.0).collect();
         assert_eq!(known, [2, 3]);
         let now = Mono(100_000);
-        let (admission, ticket) = book.admit(rule, ParticipantId(1), RequestId(1), now, 2);
+        let (admission, pass) = book.admit(rule, ParticipantId(1), RequestId(1), now, 2);
         assert_eq!(admission, Admission::Admitted);
-        assert_eq!(book.settle(rule, ParticipantId(1), ticket, Some(Poll::News), now), 2_000);
+        assert_eq!(book.settle(rule, ParticipantId(1), pass.ticket, Some(Poll::News), now), 2_000);
     }
 }

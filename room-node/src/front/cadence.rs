@@ -58,7 +58,7 @@ pub enum Admission {
 pub struct Cadence {
     pub(crate) t: Mono,
     /// The request admitted last, in short; its repeats are admitted free.
-    pub(crate) last: u32,
+    pub(crate) last: u16,
     /// When that request was first admitted: a hold counts from here.
     pub(crate) start: Mono,
     /// Number of the wait that is pending; 0 for none.
@@ -115,6 +115,11 @@ impl Cadence {
         self.pending = self.ticket;
     }
 
+    /// Restores a wait that is held elsewhere.
+    pub(crate) const fn hold(&mut self, ticket: u16, start: Mono) {
+        (self.ticket, self.pending, self.start, self.charged) = (ticket, ticket, start, false);
+    }
+
     /// Settles an answer and returns the milliseconds until the next wait is admitted.
     /// `None` stands for a refusal by the object, which costs as much as news.
     pub fn settle(&mut self, rule: Rule, ticket: u16, poll: Option<Poll>, now: Mono) -> u64 {
@@ -151,9 +156,9 @@ impl Cadence {
 
 /// Enough of a request id to know a repeat; never 0, which stands for none.
 #[must_use]
-pub(crate) fn short(request: RequestId) -> u32 {
+pub(crate) fn short(request: RequestId) -> u16 {
     let bytes = request.0.to_be_bytes();
-    (xxhash_rust::xxh3::xxh3_64(&bytes) >> 32) as u32 | 1
+    (xxhash_rust::xxh3::xxh3_64(&bytes) >> 48) as u16 | 1
 }
 
 #[cfg(test)]

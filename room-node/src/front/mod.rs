@@ -3,3 +3,5 @@
 pub(crate) mod book;
 pub mod cadence;
 mod poll;
+pub(crate) mod projections;
+pub(crate) mod stub;

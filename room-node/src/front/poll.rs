@@ -1,57 +1,113 @@
-//! Waits: admitted or refused by cadence before any object is touched.
+//! Waits: admitted or refused by cadence before any object is touched, and answered from a stub
+//! where nothing is new.
 
 use std::io::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use object::{Class, Object, ObjectId, ParticipantId, Poll};
+use object::{Class, IdlePoll, Millis, Object, ObjectId, ParticipantId, Poll, Reply};
 
 use super::book::Book;
 use super::cadence::Admission;
+use super::stub::{Poller, Stub};
 use crate::error;
-use crate::host::{Active, Cause, Inner, Request, Response, Verdict};
+use crate::host::{Cause, Inner, PassKey, Pending, Request, Response, Shard, Verdict};
+use crate::store;
+
+/// What a stub says to a poll.
+enum AtStub {
+    Refused(Response),
+    Answered(Answered),
+    /// Only the object can tell.
+    Wake,
+}
+
+/// How far a wait came without waiting.
+enum Begun {
+    Ended(Response),
+    Absent(Verdict),
+    Answered(Answered),
+    /// It is in a mailbox.
+    Waits(PassKey),
+}
+
+/// An answer from a stub, and the lease write that has to come first.
+struct Answered {
+    reply: Reply,
+    next_wait_ms: u64,
+    horizon: Option<Horizon>,
+}
+
+/// Raises a stored lease end.
+struct Horizon {
+    fence: store::Fence,
+    due: Option<Millis>,
+    before: Poller,
+    stored: Millis,
+}
 
 impl<O: Object> Inner<O> {
     /// Answers a wait of a participant.
     pub(crate) async fn wait(self: &Arc<Self>, request: Request, who: ParticipantId) -> Response {
         let object = request.object.clone();
-        let short = request.request;
         let (pending, verdict) = self.pending(request, None);
-        let ticket = {
-            let mut shard = self.directory.shard(&object);
-            let entry = match self.entry(&mut shard, &object, Cause::Poll, Book::default) {
-                Ok(entry) => entry,
-                Err(reject) => return Response::refused(reject),
-            };
-            let ticket = match self.admit(&entry, who, short) {
-                Ok(ticket) => ticket,
-                Err(refused) => return refused,
-            };
-            if let Err(reject) = self.push(&entry, pending) {
-                entry.book().abandon(who, ticket);
-                return Response::refused(reject);
+        let pass = match self.begin(pending, who) {
+            Begun::Ended(response) => return response,
+            Begun::Absent(verdict) => {
+                let result = self.success(&object, verdict).await;
+                return Response { result, next_wait_ms: None };
             }
-            ticket
+            Begun::Answered(answered) => return self.idle_answer(&object, answered).await,
+            Begun::Waits(pass) => pass,
         };
-        let mut pass = Pass { host: self, object: &object, who, ticket, open: true };
+        let mut pass = Pass { host: self, object: &object, key: pass, open: true };
         let verdict = self.verdict(&object, verdict).await;
         let (verdict, next_wait_ms) = pass.settle(verdict);
         Response { result: self.success(&object, verdict).await, next_wait_ms }
     }
 
-    fn admit(
-        &self,
-        entry: &Active,
-        who: ParticipantId,
-        request: object::RequestId,
-    ) -> Result<u16, Response> {
-        let now = self.clock.mono();
-        let entries_max = self.config.cadence_entries_max;
-        let (admission, ticket) = entry.book().admit(self.rule, who, request, now, entries_max);
-        self.admitted(admission).map(|()| ticket)
+    // Everything that happens under the lock of the object's shard.
+    fn begin(self: &Arc<Self>, mut pending: Box<Pending>, who: ParticipantId) -> Begun {
+        let mut shard = self.directory.shard(&pending.request.object);
+        if let Some(verdict) = self.known_absent(&mut shard, &pending) {
+            return Begun::Absent(verdict);
+        }
+        match self.at_stub(&mut shard, &pending, who) {
+            AtStub::Refused(refused) => return Begun::Ended(refused),
+            AtStub::Answered(answered) => return Begun::Answered(answered),
+            AtStub::Wake => {}
+        }
+        let (entry, pass) = match self.admit(&mut shard, &mut pending, who) {
+            Ok(admitted) => admitted,
+            Err(refused) => return Begun::Ended(refused),
+        };
+        match self.push(&entry, pending) {
+            Ok(()) => Begun::Waits(pass),
+            Err(reject) => {
+                entry.book().abandon(who, pass.ticket);
+                Begun::Ended(Response::refused(reject))
+            }
+        }
     }
 
-    /// The refusal of a wait that is not admitted.
-    pub(crate) fn admitted(&self, admission: Admission) -> Result<(), Response> {
+    fn admit(
+        self: &Arc<Self>,
+        shard: &mut Shard,
+        pending: &mut Pending,
+        who: ParticipantId,
+    ) -> Result<(Arc<crate::host::Active>, PassKey), Response> {
+        let entry = self
+            .entry(shard, &pending.request.object, Cause::Poll, Book::default)
+            .map_err(Response::refused)?;
+        let (now, entries_max) = (self.clock.mono(), self.config.cadence_entries_max);
+        let request = pending.request.request;
+        let (admission, pass) = entry.book().admit(self.rule, who, request, now, entries_max);
+        self.admitted(admission)?;
+        pending.pass = Some(pass);
+        Ok((entry, pass))
+    }
+
+    fn admitted(&self, admission: Admission) -> Result<(), Response> {
         match admission {
             Admission::Admitted | Admission::Replaces => Ok(()),
             Admission::Pending => Err(Response::refused(error::wait_already_pending())),
@@ -62,14 +118,102 @@ impl<O: Object> Inner<O> {
             }
         }
     }
+
+    // Cadence first, then the object's own word on what it would answer. Nothing is changed
+    // unless the stub can answer.
+    fn at_stub(&self, shard: &mut Shard, call: &Pending, who: ParticipantId) -> AtStub {
+        let (wall, now) = (self.clock.now(), self.clock.mono());
+        let id = &call.request.object;
+        if shard.active.contains_key(id) {
+            return AtStub::Wake;
+        }
+        let Some(mut stub) = shard.stub(id, wall, now) else { return AtStub::Wake };
+        let due = stub.next_due();
+        let projection = stub.projection;
+        let sequence = u64::from(stub.sequence);
+        let Some(poller) = stub.find(who) else { return AtStub::Wake };
+        let before = *poller;
+        let mut cadence = poller.cadence(now);
+        if let Some(pass) = shard.held_pass(id, who) {
+            cadence.hold(pass.ticket, pass.start);
+        }
+        let admission = cadence.admit(self.rule, call.request.request, now);
+        if let Err(refused) = self.admitted(admission) {
+            return AtStub::Refused(refused);
+        }
+        // Expiry is recorded by the object before anybody is told.
+        if admission == Admission::Replaces || due.is_some_and(|due| due <= wall) {
+            return AtStub::Wake;
+        }
+        let Some(projection) = self.projections.get(projection) else { return AtStub::Wake };
+        let poll = IdlePoll { args: &call.request.args, sequence, projection: &projection };
+        let settings = &self.settings;
+        let answered = catch_unwind(AssertUnwindSafe(|| O::answer_idle_poll(settings, &poll)));
+        let Ok(Some(reply)) = answered else { return AtStub::Wake };
+        let quiet = reply.poll.or(Some(Poll::Quiet));
+        let next_wait_ms = cadence.settle(self.rule, cadence.ticket, quiet, now);
+        (poller.t, poller.last) = (cadence.t, cadence.last);
+        poller.end = poller.end.max(wall.plus(self.config.agent_lease_ms));
+        let moved = poller.end > poller.stored;
+        if moved {
+            poller.stored = poller.end.plus(self.config.lease_step_ms);
+        }
+        let stored = poller.stored;
+        stub.touched = now;
+        shard.put_stub(id, &stub);
+        let due = stub.next_due();
+        let horizon = moved.then_some(Horizon { fence: stub.fence, due, before, stored });
+        AtStub::Answered(Answered { reply, next_wait_ms, horizon })
+    }
+
+    async fn idle_answer(&self, object: &ObjectId, answered: Answered) -> Response {
+        let Answered { mut reply, next_wait_ms, horizon } = answered;
+        if let Some(horizon) = horizon
+            && let Err(refused) = self.write_horizon(object, &horizon).await
+        {
+            return refused;
+        }
+        self.metrics.stub_answers.inc();
+        splice_retry_after(&mut reply.body, next_wait_ms);
+        let result = self.success(object, Ok(reply)).await;
+        Response { result, next_wait_ms: Some(next_wait_ms) }
+    }
+
+    // The lease is stored before the poller is told; a failure takes the whole poll back.
+    async fn write_horizon(&self, object: &ObjectId, horizon: &Horizon) -> Result<(), Response> {
+        self.metrics.lease_writes.inc();
+        let lease = vec![(horizon.before.who, horizon.stored)];
+        let (id, fence, due) = (object, horizon.fence, horizon.due);
+        let written =
+            crate::host::repeat(self, || self.store.lease(id.clone(), fence, lease.clone(), due))
+                .await;
+        let Err(reason) = written else { return Ok(()) };
+        tracing::warn!(%reason, "agent lease of a sleeping object was not stored");
+        let (wall, now) = (self.clock.now(), self.clock.mono());
+        let mut shard = self.directory.shard(object);
+        if let Some(mut stub) = shard.stub(object, wall, now).filter(|stub| stub.fence == fence) {
+            if reason == store::Error::Fenced {
+                self.forget_stub(&mut shard, object);
+            } else {
+                take_back(&mut stub, &horizon.before);
+                shard.put_stub(object, &stub);
+            }
+        }
+        Err(Response::refused(error::unavailable()))
+    }
+}
+
+fn take_back(stub: &mut Stub, before: &Poller) {
+    if let Some(poller) = stub.find(before.who) {
+        *poller = *before;
+    }
 }
 
 // An admitted wait. However it ends, its participant may wait again afterwards.
 struct Pass<'a, O: Object> {
     host: &'a Arc<Inner<O>>,
     object: &'a ObjectId,
-    who: ParticipantId,
-    ticket: u16,
+    key: PassKey,
     open: bool,
 }
 
@@ -82,13 +226,12 @@ impl<O: Object> Pass<'_, O> {
             Err(_) => None,
         };
         self.open = false;
-        let (host, now) = (self.host, self.host.clock.mono());
-        let shard = host.directory.shard(self.object);
-        let Some(ms) = shard.settle(host.rule, self.object, self.who, self.ticket, poll, now)
-        else {
-            return (verdict, None);
-        };
+        let host = self.host;
+        let (wall, now) = (host.clock.now(), host.clock.mono());
+        let mut shard = host.directory.shard(self.object);
+        let settled = shard.settle(host.rule, self.object, &self.key, poll, wall, now);
         drop(shard);
+        let Some(ms) = settled else { return (verdict, None) };
         match verdict {
             Ok(mut reply) if poll != Some(Poll::Terminal) => {
                 splice_retry_after(&mut reply.body, ms);
@@ -102,8 +245,7 @@ impl<O: Object> Pass<'_, O> {
 impl<O: Object> Drop for Pass<'_, O> {
     fn drop(&mut self) {
         if self.open {
-            let shard = self.host.directory.shard(self.object);
-            shard.abandon(self.object, self.who, self.ticket);
+            self.host.directory.shard(self.object).abandon(self.object, &self.key);
         }
     }
 }

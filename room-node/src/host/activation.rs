@@ -167,6 +167,8 @@ fn fold<O: Object>(host: &Inner<O>, id: &ObjectId, claimed: Claimed) -> Result<L
         commanded: host.clock.mono(),
         due_not_before: Millis(0),
         due_backoff_ms: 0,
+        for_poll: false,
+        wrote: false,
     })
 }
 

@@ -4,12 +4,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use object::{Activation, Caller, Cx, Object, Poll, Reject};
 
 use super::activation::{self, LoadError, Loaded};
 use super::batch::Batch;
 use super::commit::{self, Committed};
-use super::directory::Active;
+use super::directory::{Active, Cause};
 use super::lifecycle::{self, Inputs, Rest};
 use super::live::{Current, Env, Live};
 use super::mailbox::Message;
@@ -21,9 +22,15 @@ use crate::store;
 pub(super) async fn run<O: Object>(host: Arc<Inner<O>>, entry: Arc<Active>) {
     let mut first = true;
     loop {
-        Box::pin(stage(&host, &entry, first)).await;
+        let staged = AssertUnwindSafe(Box::pin(stage(&host, &entry, first))).catch_unwind().await;
         first = false;
-        if host.retire(&entry) {
+        if staged.is_err() {
+            // A panic outside a decision; whoever was parked has been told by the closed reply.
+            host.metrics.panics.inc();
+            host.note_panic(&entry.id);
+            tracing::error!("object panicked; its activation was dropped");
+        }
+        if host.is_dead() || host.retire(&entry) {
             return;
         }
     }
@@ -38,12 +45,12 @@ pub(super) enum End {
 }
 
 // One load and what follows from it.
-async fn stage<O: Object>(host: &Arc<Inner<O>>, entry: &Active, first: bool) {
+async fn stage<O: Object>(host: &Arc<Inner<O>>, entry: &Arc<Active>, first: bool) {
     if host.is_aside(&entry.id) {
         refuse_all(host, entry, &error::quarantined());
         return;
     }
-    host.wake_token().await;
+    host.wake_token(entry.cause).await;
     let may_create = entry.mailbox.any_call(|call| {
         matches!(call.request.op.activation, Activation::MayCreate | Activation::MustCreate)
     });
@@ -72,7 +79,7 @@ async fn stage<O: Object>(host: &Arc<Inner<O>>, entry: &Active, first: bool) {
 
 fn begin<O: Object>(
     host: &Inner<O>,
-    entry: &Active,
+    entry: &Arc<Active>,
     loaded: Loaded<O>,
     first: bool,
 ) -> Box<Live<O>> {
@@ -80,21 +87,29 @@ fn begin<O: Object>(
     if created {
         host.metrics.creations.inc();
     } else if first && live.lsn > 0 {
-        host.metrics.wakes.with_label_values(&[entry.cause.label()]).inc();
+        live.for_poll = entry.cause == Cause::Poll && !entry.was_stub;
+        if !live.for_poll {
+            host.metrics.wakes.with_label_values(&[entry.cause.label()]).inc();
+        }
     }
-    if entry.mailbox.is_empty() {
-        // Woken by time alone: it may sleep again as soon as that is done.
-        live.commanded.0 = live.commanded.0.saturating_sub(host.config.idle_to_stub_ms);
+    match entry.cause {
+        // Until a command comes, it may sleep again as soon as this is done.
+        Cause::Poll | Cause::Timer => {
+            live.commanded.0 = live.commanded.0.saturating_sub(host.config.idle_to_stub_ms);
+        }
+        Cause::Call | Cause::Disconnect => {}
     }
     Box::new(live)
 }
 
-async fn serve<O: Object>(host: &Arc<Inner<O>>, entry: &Active, live: &mut Live<O>) -> End {
+async fn serve<O: Object>(host: &Arc<Inner<O>>, entry: &Arc<Active>, live: &mut Live<O>) -> End {
     loop {
+        if host.is_dead() {
+            return End::Over;
+        }
         let mut batch = Box::<Batch>::default();
         let mut current = Current::default();
         let env = Env {
-            id: &entry.id,
             settings: &host.settings,
             config: &host.config,
             metrics: &host.metrics,
@@ -122,7 +137,7 @@ async fn serve<O: Object>(host: &Arc<Inner<O>>, entry: &Active, live: &mut Live<
 // Stores a batch and lets it out, or ends the activation.
 async fn settle<O: Object>(
     host: &Arc<Inner<O>>,
-    entry: &Active,
+    entry: &Arc<Active>,
     live: &mut Live<O>,
     batch: Batch,
 ) -> Option<End> {
@@ -137,7 +152,13 @@ async fn settle<O: Object>(
             None
         }
         Committed::Destroyed => {
-            live.farewell(&host.settings, &host.metrics, host.clock.now());
+            let now = host.clock.now();
+            let farewell = AssertUnwindSafe(|| {
+                live.farewell(&host.settings, &host.metrics, now);
+            });
+            if catch_unwind(farewell).is_err() {
+                host.metrics.panics.inc();
+            }
             release(host, entry, live, batch);
             put_back_parked(host, entry, live);
             Some(End::Over)
@@ -164,8 +185,15 @@ async fn settle<O: Object>(
 }
 
 // The output gate opens: the batch is stored.
-fn release<O: Object>(host: &Arc<Inner<O>>, entry: &Active, live: &mut Live<O>, batch: Batch) {
+fn release<O: Object>(host: &Arc<Inner<O>>, entry: &Arc<Active>, live: &mut Live<O>, batch: Batch) {
     live.ask_parked |= batch.changed && !live.parked.is_empty();
+    if std::mem::take(&mut live.for_poll) {
+        if batch.command {
+            host.metrics.wakes.with_label_values(&[Cause::Poll.label()]).inc();
+        } else {
+            host.metrics.stub_claims.inc();
+        }
+    }
     if batch.command {
         live.commanded = host.clock.mono();
     }
@@ -194,7 +222,7 @@ fn release<O: Object>(host: &Arc<Inner<O>>, entry: &Active, live: &mut Live<O>, 
 // A panic in an object's code: its call is told, everybody else is decided again.
 async fn panicked<O: Object>(
     host: &Arc<Inner<O>>,
-    entry: &Active,
+    entry: &Arc<Active>,
     live: &mut Live<O>,
     batch: Batch,
     current: Current,
@@ -217,7 +245,7 @@ async fn panicked<O: Object>(
 
 // Waits survive a rebuild, they are decided afresh. What other parked calls waited for was
 // volatile and is gone.
-fn put_back_parked<O: Object>(host: &Inner<O>, entry: &Active, live: &mut Live<O>) {
+fn put_back_parked<O: Object>(host: &Inner<O>, entry: &Arc<Active>, live: &mut Live<O>) {
     let mut waits = Vec::new();
     for parked in live.parked.drain(..) {
         host.metrics.parked_calls.dec();
@@ -230,7 +258,14 @@ fn put_back_parked<O: Object>(host: &Inner<O>, entry: &Active, live: &mut Live<O
     host.put_back(entry, waits);
 }
 
-async fn idle<O: Object>(host: &Arc<Inner<O>>, entry: &Active, live: &mut Live<O>) -> Option<End> {
+/// A tail up to this long is read again rather than rewritten.
+const TAIL_FRAMES_KEPT: usize = 32;
+
+async fn idle<O: Object>(
+    host: &Arc<Inner<O>>,
+    entry: &Arc<Active>,
+    live: &mut Live<O>,
+) -> Option<End> {
     let now = host.clock.mono();
     let rest = lifecycle::rest(
         &host.config,
@@ -254,7 +289,9 @@ async fn idle<O: Object>(host: &Arc<Inner<O>>, entry: &Active, live: &mut Live<O
             None
         }
         Rest::Stub | Rest::Cold => {
-            if live.tail_frames > 0 && snapshot(host, entry, live).await.is_err() {
+            // A poll that only built a stub writes no snapshot for a short tail.
+            let worth = live.wrote || live.tail_frames > TAIL_FRAMES_KEPT;
+            if worth && live.tail_frames > 0 && snapshot(host, entry, live).await.is_err() {
                 return Some(End::Rebuild);
             }
             let (id, fence, due) = (&entry.id, live.fence, live.object.next_due());
@@ -282,7 +319,7 @@ async fn idle<O: Object>(host: &Arc<Inner<O>>, entry: &Active, live: &mut Live<O
 // A snapshot that cannot be written now is written later; a lost fence ends the activation.
 async fn snapshot<O: Object>(
     host: &Inner<O>,
-    entry: &Active,
+    entry: &Arc<Active>,
     live: &mut Live<O>,
 ) -> Result<(), store::Error> {
     let encoded = catch_unwind(AssertUnwindSafe(|| live.object.encode_snapshot()));
@@ -309,7 +346,7 @@ async fn snapshot<O: Object>(
     }
 }
 
-fn refuse_all<O: Object>(host: &Inner<O>, entry: &Active, reject: &Reject) {
+fn refuse_all<O: Object>(host: &Inner<O>, entry: &Arc<Active>, reject: &Reject) {
     while let Some(message) = entry.mailbox.pop() {
         if let Message::Call(call) = message {
             host.metrics.mailbox_calls.dec();
@@ -318,7 +355,7 @@ fn refuse_all<O: Object>(host: &Inner<O>, entry: &Active, reject: &Reject) {
     }
 }
 
-fn answer_absent<O: Object>(host: &Inner<O>, entry: &Active, may_create: bool) {
+fn answer_absent<O: Object>(host: &Inner<O>, entry: &Arc<Active>, may_create: bool) {
     host.note_absent(&entry.id);
     let mut creating = Vec::new();
     while let Some(message) = entry.mailbox.pop() {

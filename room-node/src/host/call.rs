@@ -6,6 +6,7 @@ use object::{
 };
 use tokio::sync::oneshot;
 
+use super::directory::PassKey;
 use crate::clock::Mono;
 
 /// One call as it enters the host.
@@ -78,6 +79,8 @@ pub(crate) struct Pending {
     pub(crate) blob: Option<BlobId>,
     /// When the call reached the host.
     pub(crate) since: Millis,
+    /// The admission of a wait.
+    pub(crate) pass: Option<PassKey>,
     pub(crate) reply: oneshot::Sender<Verdict>,
 }
 

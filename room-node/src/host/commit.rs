@@ -47,6 +47,7 @@ pub(super) async fn commit<O: Object>(
                 live.tail_frames += 1;
                 live.tail_bytes += batch.bytes;
                 live.stored_due = due;
+                live.wrote = true;
             }
             Landed::BlobMissing(blob) => return Committed::BlobMissing(blob),
             Landed::Failed(error) => return Committed::Failed(error),
@@ -77,7 +78,7 @@ pub(super) async fn commit<O: Object>(
 }
 
 /// Repeats a call that is safe to repeat until its outcome is known or time is over.
-pub(super) async fn repeat<'a, O: Object>(
+pub(crate) async fn repeat<'a, O: Object>(
     host: &'a Inner<O>,
     mut call: impl FnMut() -> BoxFuture<'a, store::Result<()>>,
 ) -> store::Result<()> {

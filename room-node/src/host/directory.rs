@@ -5,13 +5,15 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use object::{Millis, ObjectId, ParticipantId, Poll};
+use object::{Millis, ObjectId, ParticipantId, Poll, Reply};
 
+use super::call::Pending;
 use super::mailbox::Mailbox;
 use super::trouble::Trouble;
 use crate::clock::Mono;
 use crate::front::book::Book;
 use crate::front::cadence::Rule;
+use crate::front::stub::{self, NameHash, Stub, Stubs};
 
 /// Why an activation begins; the label of the wakes counter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,18 +43,26 @@ pub(crate) struct Active {
     /// The cadence of its participants.
     pub(crate) book: Mutex<Book>,
     pub(super) cause: Cause,
-    /// What a stub kept, for the activation that follows it.
+    /// Whether a stub went before.
+    pub(super) was_stub: bool,
+    /// Lease ends the stub kept, for the activation that follows it.
     pub(super) from_stub: Mutex<Option<Vec<(ParticipantId, Millis)>>>,
 }
 
 impl Active {
-    pub(crate) fn new(id: ObjectId, cause: Cause, book: Book) -> Self {
+    pub(crate) fn new(
+        id: ObjectId,
+        cause: Cause,
+        book: Book,
+        ends: Option<Vec<(ParticipantId, Millis)>>,
+    ) -> Self {
         Self {
             id,
             mailbox: Mailbox::default(),
             book: Mutex::new(book),
             cause,
-            from_stub: Mutex::new(None),
+            was_stub: ends.is_some(),
+            from_stub: Mutex::new(ends),
         }
     }
 
@@ -67,10 +77,22 @@ impl Active {
     }
 }
 
+/// A wait held beside a stub.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) call: Box<Pending>,
+    pub(crate) until: Millis,
+    /// What it is told at `until` if the object still sleeps.
+    pub(crate) timeout: Reply,
+}
+
 /// One part of the directory.
 #[derive(Debug, Default)]
 pub(crate) struct Shard {
     pub(crate) active: HashMap<ObjectId, Arc<Active>>,
+    pub(crate) stubs: Stubs,
+    /// Waits held beside stubs.
+    pub(crate) held: HashMap<ObjectId, Vec<Held>>,
     /// Objects that were absent when last asked for, and until when that is believed.
     pub(crate) absent: HashMap<ObjectId, Mono>,
     pub(crate) trouble: HashMap<ObjectId, Trouble>,
@@ -79,24 +101,93 @@ pub(crate) struct Shard {
 impl Shard {
     /// Settles a wait's answer; the milliseconds until the next, or `None` if the object is gone.
     pub(crate) fn settle(
-        &self,
+        &mut self,
         rule: Rule,
         id: &ObjectId,
-        who: ParticipantId,
-        ticket: u16,
+        pass: &PassKey,
         poll: Option<Poll>,
+        wall: Millis,
         now: Mono,
     ) -> Option<u64> {
-        let entry = self.active.get(id)?;
-        Some(entry.book().settle(rule, who, ticket, poll, now))
+        if let Some(entry) = self.active.get(id) {
+            return Some(entry.book().settle(rule, pass.who, pass.ticket, poll, now));
+        }
+        let mut stub = self.stub(id, wall, now)?;
+        let poller = stub.find(pass.who)?;
+        let mut cadence = poller.cadence(now);
+        (cadence.start, cadence.charged) = (pass.start, false);
+        let ms = cadence.settle(rule, pass.ticket, poll, now);
+        poller.t = cadence.t;
+        self.stubs.put(hash(id), id.name(), &stub);
+        Some(ms)
     }
 
     /// Forgets a wait that ended without an answer.
-    pub(crate) fn abandon(&self, id: &ObjectId, who: ParticipantId, ticket: u16) {
+    pub(crate) fn abandon(&self, id: &ObjectId, pass: &PassKey) {
         if let Some(entry) = self.active.get(id) {
-            entry.book().abandon(who, ticket);
+            entry.book().abandon(pass.who, pass.ticket);
         }
     }
+
+    /// Reads a stub.
+    pub(crate) fn stub(&self, id: &ObjectId, wall: Millis, now: Mono) -> Option<Stub> {
+        self.stubs.get(hash(id), id.name(), wall, now)
+    }
+
+    /// Writes a stub that is already here.
+    pub(crate) fn put_stub(&mut self, id: &ObjectId, stub: &Stub) {
+        self.stubs.put(hash(id), id.name(), stub);
+    }
+
+    /// The wait of a participant that is held beside a stub.
+    pub(crate) fn held_pass(&self, id: &ObjectId, who: ParticipantId) -> Option<PassKey> {
+        let held = self.held.get(id)?.iter().filter(|held| !held.call.is_abandoned());
+        held.filter_map(|held| held.call.pass).filter(|pass| pass.who == who).last()
+    }
+
+    /// Tells held waits whose time has come; returns how many.
+    pub(crate) fn answer_held(&mut self, id: &ObjectId, wall: Millis) -> usize {
+        let Some(held) = self.held.remove(id) else { return 0 };
+        let before = held.len();
+        let mut rest = Vec::new();
+        for held in held {
+            if held.until <= wall {
+                held.call.answer(Ok(held.timeout));
+            } else if !held.call.is_abandoned() {
+                rest.push(held);
+            }
+        }
+        let answered = before - rest.len();
+        if !rest.is_empty() {
+            self.held.insert(id.clone(), rest);
+        }
+        answered
+    }
+
+    /// Forgets held waits whose callers are gone; returns how many.
+    pub(crate) fn forget_abandoned(&mut self, id: &ObjectId) -> usize {
+        let Some(held) = self.held.get_mut(id) else { return 0 };
+        let before = held.len();
+        held.retain(|held| !held.call.is_abandoned());
+        let gone = before - held.len();
+        if held.is_empty() {
+            self.held.remove(id);
+        }
+        gone
+    }
+
+    /// When the first held wait of an object ends.
+    pub(crate) fn held_until(&self, id: &ObjectId) -> Option<Millis> {
+        self.held.get(id)?.iter().map(|held| held.until).min()
+    }
+}
+
+/// An admitted wait: whose, which, since when.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PassKey {
+    pub(crate) who: ParticipantId,
+    pub(crate) ticket: u16,
+    pub(crate) start: Mono,
 }
 
 /// Shards: enough that two cores rarely meet, few enough that a sweep is short.
@@ -106,23 +197,38 @@ const SHARDS: usize = 64;
 pub(crate) struct Directory {
     shards: Vec<Mutex<Shard>>,
     active: AtomicUsize,
+    stubs: AtomicUsize,
 }
 
 impl Directory {
     pub(crate) fn new() -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::new(Shard::default())).collect();
-        Self { shards, active: AtomicUsize::new(0) }
+        Self { shards, active: AtomicUsize::new(0), stubs: AtomicUsize::new(0) }
     }
 
     /// The shard of an object, locked.
     pub(crate) fn shard(&self, id: &ObjectId) -> MutexGuard<'_, Shard> {
-        let at = (hash(id) >> 48) as usize % self.shards.len();
-        // `at` is a remainder, so the first shard is never used in place of another.
-        let shard = self.shards.get(at).or_else(|| self.shards.first());
-        match shard {
-            Some(shard) => shard.lock().unwrap_or_else(PoisonError::into_inner),
-            None => unreachable!("a directory has {SHARDS} shards"),
-        }
+        self.shard_of(hash(id))
+    }
+
+    /// The shard of a name's hash, locked.
+    pub(crate) fn shard_of(&self, hash: NameHash) -> MutexGuard<'_, Shard> {
+        let count = self.shards.len() as u64;
+        let at = usize::try_from((hash >> 32) % count).unwrap_or(0);
+        let Some(shard) = self.shard_at(at) else {
+            unreachable!("a remainder is below the number of shards");
+        };
+        shard
+    }
+
+    /// The shard of a number, locked.
+    pub(crate) fn shard_at(&self, at: usize) -> Option<MutexGuard<'_, Shard>> {
+        let shard = self.shards.get(at)?;
+        Some(shard.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn shard_count(&self) -> usize {
+        self.shards.len()
     }
 
     /// Every shard in turn.
@@ -148,12 +254,24 @@ impl Directory {
         all_max.div_ceil(self.shards.len()).max(1)
     }
 
+    pub(crate) fn stubs_grew(&self, by: usize) {
+        self.stubs.fetch_add(by, Ordering::Relaxed);
+    }
+
+    pub(crate) fn stubs_shrank(&self, by: usize) {
+        self.stubs.fetch_sub(by, Ordering::Relaxed);
+    }
+
+    pub(crate) fn stub_count(&self) -> usize {
+        self.stubs.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn active_count(&self) -> usize {
         self.active.load(Ordering::Relaxed)
     }
 }
 
-/// The hash of an object id, the same in every part of this module.
-pub(crate) fn hash(id: &ObjectId) -> u64 {
-    xxhash_rust::xxh3::xxh3_64_with_seed(id.name().as_bytes(), u64::from(id.kind().0))
+/// The hash of an object's name; a host has objects of one kind.
+pub(crate) fn hash(id: &ObjectId) -> NameHash {
+    stub::hash_of(id.name().as_bytes())
 }

@@ -1,8 +1,6 @@
 //! A loaded object and the decisions made on it. Nothing here awaits.
 
-use object::{
-    Activation, Cx, Millis, Object, ObjectId, Outcome, Parked as Why, ParticipantId, Poll,
-};
+use object::{Activation, Cx, Millis, Object, Outcome, Parked as Why, ParticipantId, Poll};
 
 use super::batch::{Batch, Parked};
 use super::call::Pending;
@@ -37,11 +35,14 @@ pub(super) struct Live<O> {
     /// A due handler that achieved nothing is not asked again before this time.
     pub(super) due_not_before: Millis,
     pub(super) due_backoff_ms: u64,
+    /// Read back for a poll: whether that is a wake or only a stub is not known yet.
+    pub(super) for_poll: bool,
+    /// Something was stored by this activation.
+    pub(super) wrote: bool,
 }
 
 /// What a decision needs besides the object.
 pub(super) struct Env<'a, O: Object> {
-    pub(super) id: &'a ObjectId,
     pub(super) settings: &'a O::Settings,
     pub(super) config: &'a Config,
     pub(super) metrics: &'a Metrics,

@@ -15,19 +15,22 @@ mod live;
 mod mailbox;
 mod sleep;
 mod subscribers;
+mod timers;
 mod tokens;
 mod trouble;
+mod wheel;
 
 use std::sync::Arc;
 
-use object::{BlobId, Object, ObjectId, ParticipantId};
+use object::{Activation, BlobId, Cx, Object, ObjectId, ParticipantId};
 use prometheus::Registry;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::call::{Pending, Verdict};
 pub use self::call::{Request, Response, Success};
-pub(crate) use self::directory::{Active, Cause};
+pub(crate) use self::commit::repeat;
+pub(crate) use self::directory::{Active, Cause, Held, PassKey, Shard};
 pub use self::subscribers::{Notice, Queued, Sink};
 
 use self::directory::Directory;
@@ -35,11 +38,13 @@ use self::mailbox::Message;
 use self::subscribers::Subscribers;
 use self::tokens::Tokens;
 use self::trouble::Trouble;
+use self::wheel::Wheel;
 use crate::clock::{Clock, Mono};
 use crate::config::Config;
 use crate::error::{self, StartError};
 use crate::front::book::Book;
 use crate::front::cadence::Rule;
+use crate::front::projections::Projections;
 use crate::metrics::Metrics;
 use crate::store::{Error as StoreError, Incarnation, Store};
 
@@ -47,11 +52,22 @@ use crate::store::{Error as StoreError, Incarnation, Store};
 #[derive(Debug)]
 pub struct Host<O: Object> {
     inner: Arc<Inner<O>>,
+    alive: Arc<Alive>,
 }
 
 impl<O: Object> Clone for Host<O> {
     fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner) }
+        Self { inner: Arc::clone(&self.inner), alive: Arc::clone(&self.alive) }
+    }
+}
+
+/// Ends the host's tasks when its last handle goes.
+#[derive(Debug)]
+struct Alive(CancellationToken);
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.cancel();
     }
 }
 
@@ -67,8 +83,14 @@ pub(crate) struct Inner<O: Object> {
     pub(crate) directory: Directory,
     pub(crate) subscribers: Subscribers,
     pub(crate) rule: Rule,
+    pub(crate) projections: Projections,
+    wheel: Wheel,
     wakes: Tokens,
+    stub_claims: Tokens,
+    timer_wakes: Tokens,
     draining: CancellationToken,
+    /// Cancelled when the last handle is gone: everything stops where it stands, as by a kill.
+    dead: CancellationToken,
 }
 
 impl<O: Object> Host<O> {
@@ -88,7 +110,12 @@ impl<O: Object> Host<O> {
         let metrics = Metrics::register(registry)?;
         let inner = Arc::new(Inner {
             rule: Rule::of(&config),
+            projections: Projections::default(),
+            wheel: Wheel::default(),
             wakes: Tokens::new(config.wakes_per_second, clock.mono()),
+            stub_claims: Tokens::new(config.stub_claims_per_second, clock.mono()),
+            timer_wakes: Tokens::new(config.timer_wakes_per_second, clock.mono()),
+            dead: CancellationToken::new(),
             subscribers: Subscribers::new(config.subscriber_frames_max, metrics.clone()),
             directory: Directory::new(),
             draining: CancellationToken::new(),
@@ -99,7 +126,11 @@ impl<O: Object> Host<O> {
             clock,
             metrics,
         });
-        Ok(Self { inner })
+        tokio::spawn(Arc::clone(&inner).run_stub_timers());
+        tokio::spawn(Arc::clone(&inner).run_due_scan());
+        tokio::spawn(Arc::clone(&inner).run_sweep());
+        let alive = Arc::new(Alive(inner.dead.clone()));
+        Ok(Self { inner, alive })
     }
 
     /// The host's clock.
@@ -152,7 +183,9 @@ impl<O: Object> Host<O> {
             }
             let done = host.directory.active_count() == 0;
             if done || host.clock.mono() >= give_up {
-                return done;
+                let instant = host.clock.instant(give_up.plus(DRAIN_STEP_MS));
+                let released = tokio::time::timeout_at(instant, host.release_stubs(None)).await;
+                return done && released.is_ok();
             }
             host.clock.sleep_until(host.clock.mono().plus(DRAIN_STEP_MS)).await;
         }
@@ -211,6 +244,9 @@ impl<O: Object> Inner<O> {
         let (pending, verdict) = self.pending(request, blob);
         {
             let mut shard = self.directory.shard(&object);
+            if let Some(verdict) = self.known_absent(&mut shard, &pending) {
+                return verdict;
+            }
             let entry = self.entry(&mut shard, &object, Cause::Call, Book::default)?;
             self.push(&entry, pending)?;
         }
@@ -224,7 +260,7 @@ impl<O: Object> Inner<O> {
         blob: Option<BlobId>,
     ) -> (Box<Pending>, oneshot::Receiver<Verdict>) {
         let (reply, verdict) = oneshot::channel();
-        (Box::new(Pending { request, blob, since: self.clock.now(), reply }), verdict)
+        (Box::new(Pending { request, blob, since: self.clock.now(), pass: None, reply }), verdict)
     }
 
     /// Puts a call into a mailbox. The caller holds the shard's lock, so that an entry never
@@ -288,10 +324,11 @@ impl<O: Object> Inner<O> {
         }
     }
 
-    /// The activation of an object; begins one if there is none.
+    /// The activation of an object; begins one if there is none. A stub becomes an activation
+    /// again, with its cadence, its lease ends and what is held beside it.
     pub(crate) fn entry(
         self: &Arc<Self>,
-        shard: &mut directory::Shard,
+        shard: &mut Shard,
         id: &ObjectId,
         cause: Cause,
         book: impl FnOnce() -> Book,
@@ -303,7 +340,18 @@ impl<O: Object> Inner<O> {
             self.metrics.bound_hit("objects_active_max");
             return Err(error::overloaded("This server holds as many rooms as it can."));
         }
-        let entry = Arc::new(Active::new(id.clone(), cause, book()));
+        let entry = Arc::new(match self.take_stub(shard, id) {
+            Some(stub) => {
+                let held = shard.held.remove(id).unwrap_or_default();
+                let book = Book::of(&stub, &held, self.clock.mono());
+                let entry = Active::new(id.clone(), cause, book, Some(stub.ends()));
+                self.metrics.parked_calls.sub(gauge(held.len()));
+                let calls = held.into_iter().map(|held| Message::Call(held.call));
+                self.put_back(&entry, calls.collect());
+                entry
+            }
+            None => Active::new(id.clone(), cause, book(), None),
+        });
         shard.active.insert(id.clone(), Arc::clone(&entry));
         self.metrics.active.inc();
         tokio::spawn(actor::run(Arc::clone(self), Arc::clone(&entry)));
@@ -329,12 +377,16 @@ impl<O: Object> Inner<O> {
         if !entry.mailbox.is_empty() {
             return false;
         }
+        self.leave(&mut shard, entry);
+        true
+    }
+
+    fn leave(&self, shard: &mut Shard, entry: &Arc<Active>) {
         if shard.active.get(&entry.id).is_some_and(|known| Arc::ptr_eq(known, entry)) {
             shard.active.remove(&entry.id);
             self.directory.unreserve();
             self.metrics.active.dec();
         }
-        true
     }
 
     fn put_back(&self, entry: &Active, messages: Vec<Message>) {
@@ -347,14 +399,44 @@ impl<O: Object> Inner<O> {
         self.draining.is_cancelled()
     }
 
-    async fn wake_token(&self) {
-        let at = self.wakes.reserve(self.clock.mono());
-        self.clock.sleep_until(at).await;
+    // Polls and timers have budgets of their own: neither may starve calls, or be starved.
+    async fn wake_token(&self, cause: Cause) {
+        let tokens = match cause {
+            Cause::Call | Cause::Disconnect => &self.wakes,
+            Cause::Poll => &self.stub_claims,
+            Cause::Timer => &self.timer_wakes,
+        };
+        let now = self.clock.mono();
+        let at = tokens.reserve(now);
+        if at > now {
+            self.clock.sleep_until(at).await;
+        }
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        self.dead.is_cancelled()
     }
 
     fn is_aside(&self, id: &ObjectId) -> bool {
         let now = self.clock.mono();
         self.directory.shard(id).trouble.get(id).is_some_and(|trouble| trouble.is_aside(now))
+    }
+
+    /// The answer to a call of an object that was absent a moment ago.
+    pub(crate) fn known_absent(&self, shard: &mut Shard, call: &Pending) -> Option<Verdict> {
+        let until = shard.absent.get(&call.request.object)?;
+        let reads = match call.request.op.activation {
+            Activation::Peek | Activation::MustExist => true,
+            Activation::MayCreate | Activation::MustCreate => false,
+        };
+        if !reads || *until <= self.clock.mono() {
+            shard.absent.remove(&call.request.object);
+            self.metrics.absent.dec();
+            return None;
+        }
+        let now = self.clock.now();
+        let cx = Cx { now, random: random_u128(), settings: &self.settings };
+        Some(O::absent(&cx, &call.as_call(None, now)))
     }
 
     fn note_absent(&self, id: &ObjectId) {
@@ -390,12 +472,7 @@ impl<O: Object> Inner<O> {
         self.metrics.quarantines.inc();
     }
 
-    fn trouble<'a>(
-        &self,
-        shard: &'a mut directory::Shard,
-        id: &ObjectId,
-        now: Mono,
-    ) -> &'a mut Trouble {
+    fn trouble<'a>(&self, shard: &'a mut Shard, id: &ObjectId, now: Mono) -> &'a mut Trouble {
         let share = self.directory.share(self.config.troubled_max);
         if !shard.trouble.contains_key(id) && shard.trouble.len() >= share {
             let before = shard.trouble.len();
@@ -433,9 +510,13 @@ impl<O: Object> Drop for CancelOnDrop<'_, O> {
         if !self.armed {
             return;
         }
-        let shard = self.host.directory.shard(self.object);
-        if let Some(entry) = shard.active.get(self.object) {
-            entry.mailbox.nudge();
+        let mut shard = self.host.directory.shard(self.object);
+        match shard.active.get(self.object) {
+            Some(entry) => entry.mailbox.nudge(),
+            None => {
+                let gone = shard.forget_abandoned(self.object);
+                self.host.metrics.parked_calls.sub(gauge(gone));
+            }
         }
     }
 }

@@ -19,7 +19,7 @@ const fn op(name: &'static str, activation: Activation, wait: bool) -> OpMeta {
     }
 }
 
-static OPS: [OpMeta; 10] = [
+static OPS: [OpMeta; 11] = [
     op("join", Activation::MayCreate, false),
     op("create", Activation::MustCreate, false),
     op("add", Activation::MustExist, false),
@@ -28,6 +28,7 @@ static OPS: [OpMeta; 10] = [
     op("alarm", Activation::MustExist, false),
     op("keep", Activation::MustExist, false),
     op("work", Activation::MustExist, false),
+    op("notify", Activation::MustExist, false),
     op("boom", Activation::MustExist, false),
     op("end", Activation::MustExist, false),
 ];
@@ -130,6 +131,10 @@ impl Object for Counter {
                 made.outcome = Outcome::Park { until: call.since.plus(number(call.args)) };
             }
             "work" => made.signals.push(self.working - 1),
+            "notify" => made.effects.extend(caller.map(|participant| Effect::NotifyParticipant {
+                participant,
+                frame: vec![0; number(call.args) as usize],
+            })),
             "end" => made.destroy = true,
             "wait" => made.outcome = self.wait(cx, call),
             _ => panic!("boom"),

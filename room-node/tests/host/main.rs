@@ -5,4 +5,8 @@
 mod basics;
 mod counter;
 mod crash;
+mod held;
+mod link;
 mod rig;
+mod sleep;
+mod timers;

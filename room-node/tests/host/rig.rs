@@ -64,8 +64,8 @@ impl Rig {
         Self { host, store, clock, settings, config, boot, requests }
     }
 
-    /// A new process over the same store; the old host is forgotten as by a kill.
-    pub fn restart(&self) -> Self {
+    /// A new process over the same store; the old host stops where it stands, as by a kill.
+    pub fn restart(self) -> Self {
         self.store.reopen(self.clock.now());
         let (config, settings) = (self.config.clone(), self.settings.clone());
         Self::start(config, settings, Arc::clone(&self.store), self.clock, self.boot + 1)

@@ -1,0 +1,195 @@
+//! Time on sleeping objects: timers of stubs here, due times of cold objects in the store, and
+//! the sweep that lets long unpolled stubs go.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use object::{Object, ObjectId};
+
+use super::{Cause, Inner, wheel::Wheel};
+use crate::front::book::Book;
+use crate::front::stub::NameHash;
+use crate::store::Fence;
+
+/// Stubs released at the same time.
+pub(super) const RELEASES_MAX: usize = 256;
+/// Slots a sweep looks at under one lock.
+const SWEEP_SLOTS_MAX: usize = 256;
+/// Pause before a timer is tried again that found the node full.
+const FULL_RETRY_MS: u64 = 1_000;
+
+impl<O: Object> Inner<O> {
+    /// Fires timers of stubs until the host ends.
+    pub(super) async fn run_stub_timers(self: Arc<Self>) {
+        loop {
+            tokio::select! {
+                () = self.dead.cancelled() => return,
+                () = self.wheel.next(&self.clock) => {}
+            }
+            for (tick, hash) in self.wheel.take(self.clock.mono()) {
+                self.stub_timer(tick, hash);
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn stub_timer(self: &Arc<Self>, tick: u32, hash: NameHash) {
+        let (wall, now) = (self.clock.now(), self.clock.mono());
+        let mut shard = self.directory.shard_of(hash);
+        let Some((name, mut stub)) = shard.stubs.by_hash(hash, wall, now) else { return };
+        if stub.tick != tick || self.is_draining() {
+            return;
+        }
+        let Ok(id) = ObjectId::new(O::KIND, &name) else { return };
+        let mut again = None;
+        if let Some(due) = stub.next_due().filter(|due| *due <= wall) {
+            if self.entry(&mut shard, &id, Cause::Timer, Book::default).is_ok() {
+                self.note_fired(wall.since(due));
+                return;
+            }
+            again = Some(now.plus(FULL_RETRY_MS));
+        }
+        let held = shard.answer_held(&id, wall);
+        self.metrics.parked_calls.sub(super::gauge(held));
+        let next = stub.next_due().into_iter().chain(shard.held_until(&id)).min();
+        let at = again.or_else(|| next.map(|at| self.clock.when(at)));
+        if let Some(at) = at {
+            stub.tick = Wheel::tick(at.max(now.plus(1)));
+            self.wheel.insert(stub.tick, hash);
+        }
+        shard.stubs.put(hash, &name, &stub);
+    }
+
+    /// Wakes cold objects whose stored due time has come, until the host ends.
+    pub(super) async fn run_due_scan(self: Arc<Self>) {
+        loop {
+            let next = self.scan_due().await;
+            let longest = self.clock.mono().plus(self.config.due_scan_ms_max);
+            let at = next.map_or(longest, |next| self.clock.when(next).min(longest));
+            tokio::select! {
+                () = self.dead.cancelled() => return,
+                () = self.draining.cancelled() => return,
+                // At least one millisecond, lest an unread entry make this spin.
+                () = self.clock.sleep_until(at.max(self.clock.mono().plus(1))) => {}
+            }
+        }
+    }
+
+    // One pass over everything due, page by page; returns the first later due time.
+    async fn scan_due(self: &Arc<Self>) -> Option<object::Millis> {
+        let mut after = None;
+        loop {
+            let now = self.clock.now();
+            let page_max = self.config.due_page_max;
+            let (page, next) = match self.store.due(now, after.clone(), page_max).await {
+                Ok(found) => found,
+                Err(reason) => {
+                    tracing::warn!(%reason, "due times could not be read");
+                    return None;
+                }
+            };
+            for due in &page {
+                if due.object.kind() == O::KIND {
+                    self.cold_timer(&due.object, due.at);
+                }
+            }
+            if page.len() < page_max || self.is_draining() || self.dead.is_cancelled() {
+                return next;
+            }
+            after = page.last().cloned();
+            tokio::task::yield_now().await;
+        }
+    }
+
+    // Objects in memory keep their own time, and those set aside are left alone.
+    fn cold_timer(self: &Arc<Self>, id: &ObjectId, at: object::Millis) {
+        let (wall, now) = (self.clock.now(), self.clock.mono());
+        let mut shard = self.directory.shard(id);
+        let aside = shard.trouble.get(id).is_some_and(|trouble| trouble.is_aside(now));
+        if aside || shard.active.contains_key(id) || shard.stub(id, wall, now).is_some() {
+            return;
+        }
+        if self.entry(&mut shard, id, Cause::Timer, Book::default).is_ok() {
+            self.note_fired(wall.since(at));
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a lateness in seconds needs no more")]
+    fn note_fired(&self, late_ms: u64) {
+        self.metrics.timers.inc();
+        self.metrics.timer_lateness.observe(late_ms as f64 / 1_000.0);
+    }
+
+    /// Lets stubs go that nobody has polled for long, until the host ends.
+    pub(super) async fn run_sweep(self: Arc<Self>) {
+        let every = (self.config.stub_to_cold_ms / 4).clamp(1, 60_000);
+        loop {
+            tokio::select! {
+                () = self.dead.cancelled() => return,
+                () = self.clock.sleep_until(self.clock.mono().plus(every)) => {}
+            }
+            self.release_stubs(Some(self.config.stub_to_cold_ms)).await;
+            self.sweep_memory();
+        }
+    }
+
+    /// Releases stubs untouched for so long, or all of them; held waits are refused with a hint
+    /// to try again, as they are when an object moves.
+    pub(super) async fn release_stubs(self: &Arc<Self>, untouched_ms: Option<u64>) {
+        for shard in 0..self.directory.shard_count() {
+            let mut from = Some(0);
+            while let Some(slot) = from {
+                let (gone, next) = self.take_stubs(shard, slot, untouched_ms);
+                from = next;
+                self.release(gone).await;
+            }
+        }
+    }
+
+    fn take_stubs(
+        self: &Arc<Self>,
+        shard: usize,
+        slot: usize,
+        untouched_ms: Option<u64>,
+    ) -> (Vec<(ObjectId, Fence)>, Option<usize>) {
+        let (wall, now) = (self.clock.now(), self.clock.mono());
+        let Some(mut shard) = self.directory.shard_at(shard) else { return (Vec::new(), None) };
+        let (page, next) = shard.stubs.page(slot, SWEEP_SLOTS_MAX, wall, now);
+        let mut gone = Vec::new();
+        for (name, stub) in page {
+            let Ok(id) = ObjectId::new(O::KIND, &name) else { continue };
+            let old = untouched_ms.is_none_or(|ms| now.since(stub.touched) >= ms);
+            let held = untouched_ms.is_some() && shard.held.contains_key(&id);
+            if old && !held {
+                self.forget_stub(&mut shard, &id);
+                gone.push((id, stub.fence));
+            }
+        }
+        (gone, next)
+    }
+
+    pub(super) async fn release(&self, stubs: Vec<(ObjectId, Fence)>) {
+        let mut stubs = stubs.into_iter().peekable();
+        while stubs.peek().is_some() {
+            let some = stubs.by_ref().take(RELEASES_MAX);
+            let released = join_all(some.map(|(id, fence)| self.store.release(id, fence))).await;
+            for reason in released.into_iter().filter_map(Result::err) {
+                // Still owned by this node, which may claim it again at any time.
+                tracing::debug!(%reason, "stub was not released");
+            }
+        }
+    }
+
+    fn sweep_memory(&self) {
+        let now = self.clock.mono();
+        let (mut absent, mut troubled) = (0, 0);
+        for mut shard in self.directory.shards() {
+            shard.absent.retain(|_, until| *until > now);
+            shard.trouble.retain(|_, trouble| !trouble.is_over(&self.config, now));
+            absent += shard.absent.len();
+            troubled += shard.trouble.len();
+        }
+        self.metrics.absent.set(super::gauge(absent));
+        self.metrics.troubled.set(super::gauge(troubled));
+    }
+}
