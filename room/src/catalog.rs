@@ -34,5 +34,5 @@ pub struct Tool {
 /// All tools, in the order the seeds name them. Built once per process.
 #[must_use]
 pub fn tools() -> Vec<Tool> {
-    Vec::new()
+    crate::ops::tools()
 }

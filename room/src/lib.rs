@@ -5,12 +5,43 @@
 
 pub mod app;
 pub mod catalog;
+pub mod event;
 pub mod grant;
+pub mod invariant;
+pub mod limits;
+pub mod live;
 pub mod live_view;
+pub mod names;
+pub mod ops;
+pub mod reject;
+pub mod settings;
+pub mod spec;
+pub mod state;
 pub mod surface;
+pub mod text;
 pub mod transcript;
+pub mod view;
 
-use object::KindTag;
+mod apply;
+mod codec;
+mod deadline;
+mod dedup;
+mod room;
+mod roster;
+mod task;
+mod timeline;
+mod wait;
+
+use object::{KindTag, Object, OpMeta};
+
+pub use room::{Cx, Decision, Room};
+pub use settings::{CuratedApp, Settings};
 
 /// The room's letter in stored keys.
-pub const KIND: KindTag = KindTag(b'r');
+pub const KIND: KindTag = Room::KIND;
+
+/// The declaration of an op, by name.
+#[must_use]
+pub fn op(name: &str) -> Option<&'static OpMeta> {
+    Room::op(name)
+}

@@ -1,0 +1,1 @@
+//! What resident runtimes do beside the tools.
