@@ -26,6 +26,7 @@ mod apply;
 mod codec;
 mod deadline;
 mod dedup;
+mod page;
 mod room;
 mod roster;
 mod task;

@@ -49,10 +49,18 @@ macro_rules! ops {
 // Tools in the order the seeds name them, then what people and residents use.
 ops! {
     agent::room_info,
+    agent::read_room_context,
     agent::join_room,
     agent::create_room,
     agent::wait_for_events,
     agent::send_text,
+    agent::update_capabilities,
+    agent::update_runtime_host,
+    agent::send_collab_request,
+    agent::send_collab_response,
+    agent::send_collab_result,
+    agent::send_attachment,
+    agent::read_attachment,
     agent::leave_room,
 }
 

@@ -4,7 +4,7 @@ use object::{BlobId, Millis, ParticipantId};
 
 use crate::event::{Cause, Event};
 use crate::settings::Settings;
-use crate::state::{Author, Body, Participant, PermissionKind, PermissionNote, State};
+use crate::state::{Author, Body, Participant, PermissionKind, PermissionNote, RuntimeHost, State};
 use crate::timeline;
 
 /// What one or several departures amount to.
@@ -85,4 +85,51 @@ pub(crate) fn permission_expired(
         vec![agent.id],
         Body::Permission(note),
     ))
+}
+
+/// The facts of an agent naming a host: the projection, and the grants that end with a lost
+/// readiness (rooms 6.6, humans A6, A7).
+pub(crate) fn project_host(
+    state: &State,
+    me: &Participant,
+    host: &RuntimeHost,
+    now: Millis,
+) -> Vec<Event> {
+    let mut events = vec![Event::HostSet { participant: me.id, host: host.clone() }];
+    let on = |p: &Participant| {
+        if p.id == me.id { true } else { p.host.as_ref() == Some(&host.id) }
+    };
+    if !host.tts {
+        let silenced =
+            state.agent_voice.iter().filter(|v| state.participant(v.agent).is_some_and(on));
+        events.extend(silenced.map(|v| Event::AgentVoiceRevoked { agent: v.agent, at: now }));
+    }
+    if let Some(producer) = &state.transcript.active {
+        let lost_stt = producer.host == host.id && !host.stt;
+        let deserted = producer.host != host.id
+            && me.host.as_ref() == Some(&producer.host)
+            && !state
+                .participants
+                .iter()
+                .any(|p| p.id != me.id && p.connected && p.host.as_ref() == Some(&producer.host));
+        if lost_stt || deserted {
+            events.push(Event::TranscriptStopped { at: now });
+        }
+    }
+    events
+}
+
+/// The projections as they will be after [`project_host`]; only for the answer.
+pub(crate) fn hosts_after(state: &State, me: &Participant, host: &RuntimeHost) -> Vec<RuntimeHost> {
+    let named = |id: &crate::text::Text| {
+        *id == host.id
+            || state.participants.iter().any(|p| p.id != me.id && p.host.as_ref() == Some(id))
+    };
+    let mut hosts: Vec<RuntimeHost> =
+        state.hosts.iter().filter(|known| named(&known.id)).cloned().collect();
+    match hosts.iter_mut().find(|known| known.id == host.id) {
+        Some(known) => known.clone_from(host),
+        None => hosts.push(host.clone()),
+    }
+    hosts
 }

@@ -3,11 +3,20 @@
 pub mod create_room;
 pub mod join_room;
 pub mod leave_room;
+pub mod read_attachment;
+pub mod read_room_context;
 pub mod room_info;
+pub mod send_attachment;
+pub mod send_collab_request;
+pub mod send_collab_response;
+pub mod send_collab_result;
 pub mod send_text;
+pub mod update_capabilities;
+pub mod update_runtime_host;
 pub mod wait_for_events;
 
 mod capability;
+mod collab;
 mod runtime_host;
 mod task_scope;
 
