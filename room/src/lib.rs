@@ -33,6 +33,11 @@ mod task;
 mod timeline;
 mod wait;
 
+// The same file is the host of the integration tests.
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, dead_code)]
+mod testing;
+
 use object::{KindTag, Object, OpMeta};
 
 pub use room::{Cx, Decision, Room};

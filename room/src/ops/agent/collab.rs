@@ -44,7 +44,7 @@ pub(crate) const ATTACHMENT_IDS: Field = Field::optional(
 /// The answer of all three.
 #[derive(Serialize, JsonSchema, Debug)]
 #[serde(rename_all = "camelCase")]
-pub struct Output<'a> {
+pub(crate) struct Output<'a> {
     pub request_id: &'a str,
     /// Where the step stands in the room.
     pub sequence: u64,

@@ -1,0 +1,182 @@
+//! What clients are told: names, schemas, descriptions and codes (ours 2, 3).
+
+use std::collections::BTreeSet;
+
+use room::catalog::tools;
+use room::reject::{Code, Origin};
+use serde_json::{Value, json};
+
+/// The tools in the order the seeds name them.
+const ORDER: &[&str] = &[
+    "room_info",
+    "read_room_context",
+    "join_room",
+    "create_room",
+    "wait_for_events",
+    "send_text",
+    "update_capabilities",
+    "update_runtime_host",
+    "send_collab_request",
+    "send_collab_response",
+    "send_collab_result",
+    "send_attachment",
+    "read_attachment",
+    "publish_surface",
+    "clear_surface",
+    "read_surface",
+    "publish_live_view",
+    "publish_generated_app",
+    "room_app_request",
+    "leave_room",
+];
+
+#[test]
+fn tools_come_in_the_seeds_order_with_safe_names() {
+    let names: Vec<&str> = tools().iter().map(|tool| tool.meta.name).collect();
+    assert_eq!(names, ORDER);
+    for name in names {
+        assert!((1..=64).contains(&name.len()));
+        assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{name}");
+        assert_eq!(room::op(name).map(|meta| meta.name), Some(name));
+    }
+    assert_eq!(room::op("no_such_op"), None);
+}
+
+#[test]
+fn descriptions_have_the_five_parts_and_errors_that_exist() {
+    for tool in tools() {
+        let text = tool.description;
+        let mut from = 0;
+        for part in ["Purpose: ", "Use: ", "Side effects: ", "Limits: ", "Errors: "] {
+            let at =
+                text[from..].find(part).unwrap_or_else(|| panic!("{}: {part}", tool.meta.name));
+            assert!(at == 0 || text[..from + at].ends_with(". "), "{}: {part}", tool.meta.name);
+            from += at + part.len();
+            assert!(text[from..].len() > 20);
+        }
+        for word in text[from..].split(|c: char| !(c.is_ascii_lowercase() || c == '_')) {
+            if word.contains('_') {
+                assert!(Code::find(word).is_some(), "{}: {word} is no code", tool.meta.name);
+            }
+        }
+        for other in text.split(|c: char| !(c.is_ascii_lowercase() || c == '_')) {
+            if other.starts_with("send_") || other.starts_with("read_") {
+                assert!(ORDER.contains(&other), "{}: {other} is no tool", tool.meta.name);
+            }
+        }
+        assert!(!tool.title.is_empty());
+    }
+}
+
+#[test]
+fn schemas_are_closed_documents_with_object_roots() {
+    for tool in tools() {
+        for schema in [&tool.input_schema, &tool.output_schema] {
+            let name = tool.meta.name;
+            assert_eq!(schema["type"], "object", "{name}");
+            assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema", "{name}");
+            assert!(schema["title"].as_str().is_some_and(|t| t.contains(tool.title)), "{name}");
+            let text = schema.to_string();
+            for word in ["$ref", "$defs", "definitions"] {
+                assert!(!text.contains(&format!("\"{word}\"")), "{name} has {word}");
+            }
+        }
+        // Compatible by ignoring what is unknown.
+        assert_eq!(tool.input_schema.get("additionalProperties"), None);
+    }
+}
+
+#[test]
+fn handles_and_client_request_ids_are_declared_where_they_count() {
+    for tool in tools() {
+        let name = tool.meta.name;
+        let fields = tool.input_schema["properties"].as_object().unwrap();
+        let by_handle = matches!(tool.meta.address, object::Address::Handle);
+        assert_eq!(fields.contains_key("participantHandle"), by_handle, "{name}");
+        assert_eq!(fields.contains_key("clientRequestId"), tool.meta.client_request_id, "{name}");
+        if tool.meta.client_request_id {
+            let note = fields["clientRequestId"]["description"].as_str().unwrap();
+            assert!(note.contains("64") && note.contains("10 minutes"), "{name}");
+        }
+        if let Some(blob) = tool.meta.blob {
+            assert!(fields.contains_key(blob.name), "{name}");
+        }
+        for field in fields.values() {
+            assert!(field["description"].as_str().is_some_and(|d| d.len() > 10), "{name}");
+        }
+    }
+}
+
+#[test]
+fn lengths_say_their_unit() {
+    let send_text = tools().into_iter().find(|tool| tool.meta.name == "send_text").unwrap();
+    let text = &send_text.input_schema["properties"]["text"];
+    assert!(text["description"].as_str().unwrap().contains("1-4000 UTF-16 code units"));
+    assert_eq!(text["minLength"], 1);
+    let task = &send_text.input_schema["properties"]["taskRequestId"];
+    assert_eq!(task["maxLength"], 64);
+}
+
+#[test]
+fn checks_pass_a_least_example_and_find_what_is_missing() {
+    for tool in tools() {
+        let required = tool.input_schema["required"].as_array().cloned().unwrap_or_default();
+        let blob = tool.meta.blob.map(|blob| blob.name);
+        let missing = (tool.check)(&json!({}), None);
+        let expected: BTreeSet<&str> = required
+            .iter()
+            .filter_map(Value::as_str)
+            .filter(|name| *name != "participantHandle")
+            .collect();
+        match missing {
+            Ok(()) => assert!(expected.is_empty(), "{}", tool.meta.name),
+            Err(reject) => {
+                let found: BTreeSet<&str> =
+                    reject.faults.iter().map(|fault| fault.path.as_str()).collect();
+                assert_eq!(found, expected, "{}", tool.meta.name);
+            }
+        }
+        assert!(blob.is_none_or(|name| expected.contains(name)), "{}", tool.meta.name);
+        assert_eq!((tool.check)(&json!([]), None).unwrap_err().code, "invalid_arguments");
+    }
+}
+
+/// Codes of the room that a scenario or table of this crate raises, by area. A new code belongs
+/// to one of these lists together with the test that raises it.
+const RAISED: &[&[&str]] = &[&[
+    "invalid_arguments",
+    "invalid_participant_handle",
+    "already_left",
+    "room_expired",
+    "room_full",
+    "participant_exists",
+    "room_already_exists",
+    "outcome_unknown",
+    "client_request_id_conflict",
+    "invalid_capabilities",
+    "unknown_task_request",
+    "invalid_task_request",
+    "task_target_not_in_room",
+    "task_target_mismatch",
+    "task_attachment_not_participant",
+    "target_not_in_room",
+    "self_request",
+    "request_id_conflict",
+    "unknown_request",
+    "not_request_target",
+    "request_already_settled",
+    "request_already_accepted",
+    "request_declined",
+    "unknown_attachment",
+    "attachment_task_mismatch",
+    "invalid_attachment",
+    "attachment_too_large",
+    "attachment_unavailable",
+]];
+
+#[test]
+fn the_raised_codes_exist_and_are_the_rooms() {
+    for code in RAISED.iter().copied().flatten() {
+        assert_eq!(Code::find(code).map(Code::origin), Some(Origin::Room), "{code}");
+    }
+}
