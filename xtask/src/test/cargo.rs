@@ -14,7 +14,7 @@ pub(super) fn fmt(root: &Path) -> Result<Count, String> {
 
 /// Twice: as released, and with the test hooks.
 pub(super) fn clippy(root: &Path) -> Result<Count, String> {
-    let base = ["clippy", "--locked", "--workspace", "--all-targets", "--quiet"];
+    let base = ["clippy", "--locked", "--workspace", "--all-targets", "--quiet", "--keep-going"];
     let deny = ["--", "-D", "warnings"];
     let mut count = step(root, &[&base[..], &deny].concat(), &[])?;
     count.add(step(root, &[&base[..], &["--features", HOOKS], &deny].concat(), &[])?);
@@ -30,14 +30,20 @@ pub(super) fn tests(root: &Path) -> Result<Count, String> {
     tests_of(root, &["--workspace"])
 }
 
-/// The edge again with its hooks; its suites hold whatever only a hooks build can show.
+/// The edge again with its hooks; its suites hold whatever only a hooks build can show. The whole
+/// workspace is selected so that every other crate keeps the features it was built with before.
 pub(super) fn hooks(root: &Path) -> Result<Count, String> {
-    tests_of(root, &["--package", "gateway", "--features", HOOKS])
+    let which: &[&str] = if nextest() {
+        &["--workspace", "--features", HOOKS, "--filterset", "package(gateway)"]
+    } else {
+        &["--package", "gateway", "--features", HOOKS]
+    };
+    tests_of(root, which)
 }
 
 /// nextest where it is installed (a process per test, faster on few cores), else cargo's own.
 fn tests_of(root: &Path, which: &[&str]) -> Result<Count, String> {
-    let runner: &[&str] = if tools::present("cargo-nextest") {
+    let runner: &[&str] = if nextest() {
         &["nextest", "run", "--locked", "--no-fail-fast", "--status-level", "fail"]
     } else {
         &["test", "--locked", "--no-fail-fast", "--all-targets"]
@@ -47,6 +53,10 @@ fn tests_of(root: &Path, which: &[&str]) -> Result<Count, String> {
     let good =
         child::shown(&mut command, &mut |line| reader.line(line)).map_err(|e| no_cargo(&e))?;
     Ok(reader.finish(good))
+}
+
+fn nextest() -> bool {
+    tools::present("cargo-nextest")
 }
 
 fn step(root: &Path, args: &[&str], env: &[(&str, &str)]) -> Result<Count, String> {

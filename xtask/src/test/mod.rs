@@ -55,7 +55,7 @@ struct Part {
     run: Run,
 }
 
-const PARTS: [Part; 11] = [
+const PARTS: [Part; 10] = [
     Part { name: "tidy", what: "rules of the source tree", run: Run::Own(tidy::part) },
     Part { name: "fmt", what: "rustfmt", run: Run::Own(cargo::fmt) },
     Part { name: "deny", what: "licences, bans, sources", run: Run::Own(deny::run) },
@@ -67,17 +67,12 @@ const PARTS: [Part; 11] = [
     Part {
         name: "clients",
         what: "other people's MCP clients play a scenario",
-        run: Run::Program("tests/clients/run"),
-    },
-    Part {
-        name: "crash",
-        what: "kill -9 between a call and its answer",
-        run: Run::Program("tests/crash/run"),
+        run: Run::Program("standalone/clients/run.sh"),
     },
     Part {
         name: "conformance",
         what: "the protocol's own suite",
-        run: Run::Program("tests/conformance/run"),
+        run: Run::Program("standalone/conformance/run.sh"),
     },
 ];
 

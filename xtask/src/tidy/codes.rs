@@ -1,6 +1,6 @@
 //! Every refusal code a client can meet has a page and is met by a test.
 //!
-//! A code is a string beside a class: `Class::Limit, "room_full"` in a constructor or a table, in
+//! A code is a row of the room's table, or a string beside a class (`Class::Limit, "room_full"`) in
 //! code that is no test.
 
 use std::collections::BTreeMap;
@@ -18,17 +18,37 @@ pub(crate) const PAGES: &str = "docs/errors/";
 /// The index of the pages is no page.
 const INDEX: &str = "docs/errors/README.md";
 
+/// The room's table: `RoomFull = "room_full", Limit, true, Room, ...` rows.
+const TABLE: &str = "room/src/reject/codes.rs";
+/// The origin of rows that nobody gives any more: they keep a page, but no test can meet them.
+const NEVER_GIVEN: &str = "Schema";
+
+/// Classes that end at the gateway, which follows or repeats: a code beside one is what a client
+/// reads should the gateway give up.
+const INTERNAL: [&str; 3] = ["NotOwner", "Fenced", "WrongRegion"];
+
 /// A code with the class and the place where it is made first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Code {
     pub(crate) class: String,
     path: String,
     line: usize,
+    /// Whether any code can still give it.
+    given: bool,
 }
 
-/// All codes of the tree, by name.
+/// All codes of the tree, by name; the table's row counts before any other place.
 pub(crate) fn codes(tree: &Tree) -> BTreeMap<String, Code> {
     let mut codes = BTreeMap::new();
+    for (name, code) in places(tree) {
+        codes.entry(name).or_insert(code);
+    }
+    codes
+}
+
+/// Every place where a code is paired with its class, the table's rows first.
+fn places(tree: &Tree) -> Vec<(String, Code)> {
+    let mut places = tree.get(TABLE).map_or_else(Vec::new, |file| table(&file.text));
     for (file, masked) in tree.rust() {
         if !FOLDERS.iter().any(|folder| file.path.starts_with(folder)) {
             continue;
@@ -36,17 +56,44 @@ pub(crate) fn codes(tree: &Tree) -> BTreeMap<String, Code> {
         for at in find_words(&masked.code, "Class") {
             let line = line_of(&masked.code, at);
             let Some((class, code)) = pair(&masked.code, &file.text, at) else { continue };
-            if !masked.is_test(line) {
-                let path = file.path.clone();
-                codes.entry(code.to_owned()).or_insert_with(|| Code {
-                    class: class.to_owned(),
-                    path,
-                    line,
-                });
+            if !masked.is_test(line) && !INTERNAL.contains(&class) {
+                let (path, class) = (file.path.clone(), class.to_owned());
+                places.push((code.to_owned(), Code { class, path, line, given: true }));
             }
         }
     }
-    codes
+    places
+}
+
+/// A code has one class, wherever it is made.
+pub(super) fn classes(tree: &Tree) -> Vec<Finding> {
+    let codes = codes(tree);
+    let mut found = Vec::new();
+    for (name, code) in places(tree) {
+        if let Some(first) = codes.get(&name).filter(|first| first.class != code.class) {
+            let Code { class, path, line, .. } = first;
+            let what = format!(
+                "`{name}` is {} here and {class} in {path}:{line}: a code has one class",
+                code.class
+            );
+            found.push(Finding::new(&code.path, code.line, what));
+        }
+    }
+    found
+}
+
+/// The rows of the room's table.
+fn table(text: &str) -> Vec<(String, Code)> {
+    let rows = text.lines().enumerate().filter_map(|(i, line)| {
+        let (_, row) = line.trim_start().split_once(" = \"")?;
+        let (code, rest) = row.split_once("\", ")?;
+        let mut words = rest.split(", ").map(|word| word.trim_end_matches(','));
+        let (class, _repeat, origin) = (words.next()?, words.next()?, words.next()?);
+        let path = TABLE.to_owned();
+        let given = origin != NEVER_GIVEN;
+        Some((code.to_owned(), Code { class: class.to_owned(), path, line: i + 1, given }))
+    });
+    rows.collect()
 }
 
 /// The class at `at` with the string before or after it.
@@ -85,9 +132,11 @@ pub(super) fn pages(tree: &Tree) -> Vec<Finding> {
     let mut found = Vec::new();
     for (name, code) in &codes {
         let page = format!("{PAGES}{name}.md");
-        let titled = |text: &str| text.starts_with(&format!("# {name}\n"));
-        if !tree.get(&page).is_some_and(|file| titled(&file.text)) {
-            let what = format!("`{name}` has no page: write {page}, first line `# {name}`");
+        let want = format!("# {name}\n\nClass: {}.\n", spaced(&code.class));
+        let page_is_right = tree.get(&page).is_some_and(|file| file.text.starts_with(&want));
+        if !page_is_right {
+            let want = want.replace("\n\n", " / ");
+            let what = format!("`{name}`: {page} must be there and begin with `{}`", want.trim());
             found.push(Finding::new(&code.path, code.line, what));
         }
     }
@@ -113,15 +162,38 @@ pub(super) fn tested(tree: &Tree) -> Vec<Finding> {
         });
     }
     let named = |name: &str| find_words(&tests, name).next().is_some();
-    let untested = codes(tree)
-        .into_iter()
-        .filter(|(name, _)| !named(name) && !named(&name.to_ascii_uppercase()));
+    let untested = codes(tree).into_iter().filter(|(name, code)| {
+        code.given && !named(name) && !named(&name.to_ascii_uppercase()) && !named(&camel(name))
+    });
     untested
         .map(|(name, code)| {
             let what = format!("no test names `{name}`: add a row to a table");
             Finding::new(&code.path, code.line, what)
         })
         .collect()
+}
+
+/// `TooFast` as pages say it: `too fast`.
+fn spaced(class: &str) -> String {
+    let mut words = String::new();
+    for c in class.chars() {
+        if c.is_ascii_uppercase() && !words.is_empty() {
+            words.push(' ');
+        }
+        words.push(c.to_ascii_lowercase());
+    }
+    words
+}
+
+/// `room_full` as a variant: `RoomFull`.
+fn camel(name: &str) -> String {
+    let mut words = String::new();
+    for word in name.split('_') {
+        let mut letters = word.chars();
+        words.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+        words.push_str(letters.as_str());
+    }
+    words
 }
 
 #[cfg(test)]
@@ -164,8 +236,9 @@ mod tests {
     #[test]
     fn a_code_wants_a_page_and_a_page_a_code() {
         let pages_of = |page: &str| {
-            let line = "const A: Reject = new(Class::Limit, \"room_full\");";
-            let tree = Tree::of(&[("room/src/a.rs", line), (page, "# room_full\n"), (INDEX, "")]);
+            let line = "const A: Reject = new(Class::TooFast, \"room_full\");";
+            let text = "# room_full\n\nClass: too fast.\n";
+            let tree = Tree::of(&[("room/src/a.rs", line), (page, text), (INDEX, "")]);
             pages(&tree).into_iter().map(|f| f.path).collect::<Vec<_>>()
         };
         assert_eq!(pages_of("docs/errors/room_full.md"), Vec::<String>::new());
@@ -173,8 +246,39 @@ mod tests {
     }
 
     #[test]
+    fn a_code_has_one_class() {
+        let a = "const A: Reject = new(Class::Limit, \"room_full\");";
+        let b = "const B: Reject = new(Class::Conflict, \"room_full\");";
+        assert_eq!(classes(&Tree::of(&[("room/src/a.rs", a), ("room/src/b.rs", a)])), []);
+        assert_eq!(classes(&Tree::of(&[("room/src/a.rs", a), ("room/src/b.rs", b)])).len(), 1);
+    }
+
+    #[test]
     fn a_code_wants_a_test() {
         let found = tested(&Tree::of(&[("room/src/a.rs", SOURCE)]));
         assert_eq!(found.iter().map(|f| f.line).collect::<Vec<_>>(), [9, 8]);
+    }
+
+    #[test]
+    fn the_rooms_table_is_read_and_its_dead_rows_want_no_test() {
+        let source = "\
+codes! {
+    RoomFull = \"room_full\", Conflict, true, Room,
+        \"Try again, later.\";
+    TextRequired = \"text_required\", Invalid, false, Schema,
+        \"A text is required.\";
+    RoomExpired = \"room_expired\", Gone, false, Room, \"Gone.\";
+}
+";
+        let test = "fn t() { check(Code::RoomExpired); }\n";
+        let tree = Tree::of(&[(TABLE, source), ("room/src/a/tests.rs", test)]);
+        let found = codes(&tree);
+        assert_eq!(
+            found.keys().collect::<Vec<_>>(),
+            ["room_expired", "room_full", "text_required"]
+        );
+        assert_eq!(found.get("room_full").map(|code| code.class.as_str()), Some("Conflict"));
+        assert_eq!(tested(&tree).iter().map(|f| f.line).collect::<Vec<_>>(), [2]);
+        assert_eq!(pages(&tree).len(), 3);
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
                     Finding::new(&file.path, number, format!("`{mark}`: {why}"))
                 }),
             );
-            if masked.is_test(number) && calls(line, "sleep") {
+            if masked.is_test(number) && calls(line, "sleep") && !paused(tree, &file.path) {
                 let what = "a test never sleeps: wait for the event, or move the paused clock";
                 found.push(Finding::new(&file.path, number, what));
             }
@@ -70,6 +70,13 @@ pub(super) fn attributes(tree: &Tree) -> Vec<Finding> {
     found
 }
 
+/// Whether the tests of this folder run on a paused clock, where a sleep only moves the time.
+fn paused(tree: &Tree, path: &str) -> bool {
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let mut beside = tree.rust().filter(|(file, _)| file.path.starts_with(folder));
+    beside.any(|(_, masked)| masked.code.contains("start_paused = true"))
+}
+
 fn calls(line: &str, name: &str) -> bool {
     find_words(line, name).any(|at| line.get(at + name.len()..).is_some_and(|s| s.starts_with('(')))
 }
@@ -96,6 +103,8 @@ mod tests {
         let source = "fn a() { sleep(x).await }\n";
         assert_eq!(check(&Tree::of(&[("a/src/a.rs", source)])), []);
         assert_eq!(lines(&check(&Tree::of(&[("a/tests/a.rs", source)]))), [1]);
+        let paused = ("a/tests/b.rs", "#[tokio::test(start_paused = true)]\nasync fn t() {}\n");
+        assert_eq!(check(&Tree::of(&[("a/tests/a.rs", source), paused])), []);
     }
 
     #[test]

@@ -50,7 +50,7 @@ struct Rule {
 }
 
 /// The rules, in the order they are printed.
-const RULES: [Rule; 18] = [
+const RULES: [Rule; 19] = [
     Rule { name: "edges", check: |w| edges::members(&w.graph) },
     Rule { name: "pure-deps", check: |w| edges::pure(&w.graph) },
     Rule { name: "pure-source", check: |w| purity::check(&w.tree) },
@@ -62,6 +62,7 @@ const RULES: [Rule; 18] = [
     Rule { name: "function-length", check: |w| length::functions(&w.tree) },
     Rule { name: "bounds", check: |w| bounds::check(&w.tree) },
     Rule { name: "queues", check: |w| bounds::collections(&w.tree) },
+    Rule { name: "code-class", check: |w| codes::classes(&w.tree) },
     Rule { name: "code-page", check: |w| codes::pages(&w.tree) },
     Rule { name: "code-test", check: |w| codes::tested(&w.tree) },
     Rule { name: "marks", check: |w| marks::check(&w.tree) },
