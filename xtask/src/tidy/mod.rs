@@ -10,6 +10,7 @@ mod edges;
 mod length;
 mod manifest;
 mod marks;
+mod orphans;
 mod purity;
 pub(crate) mod scan;
 mod words;
@@ -50,7 +51,7 @@ struct Rule {
 }
 
 /// The rules, in the order they are printed.
-const RULES: [Rule; 19] = [
+const RULES: [Rule; 20] = [
     Rule { name: "edges", check: |w| edges::members(&w.graph) },
     Rule { name: "pure-deps", check: |w| edges::pure(&w.graph) },
     Rule { name: "pure-source", check: |w| purity::check(&w.tree) },
@@ -60,6 +61,7 @@ const RULES: [Rule; 19] = [
     Rule { name: "one-clippy", check: |w| manifest::one_clippy(&w.tree) },
     Rule { name: "file-length", check: |w| length::files(&w.tree) },
     Rule { name: "function-length", check: |w| length::functions(&w.tree) },
+    Rule { name: "orphans", check: |w| orphans::check(&w.tree) },
     Rule { name: "bounds", check: |w| bounds::check(&w.tree) },
     Rule { name: "queues", check: |w| bounds::collections(&w.tree) },
     Rule { name: "code-class", check: |w| codes::classes(&w.tree) },
