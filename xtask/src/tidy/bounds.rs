@@ -1,7 +1,7 @@
 //! Every queue is bounded, and the bound has a name that ends in `_max` (I8).
 
 use super::Finding;
-use super::scan::{find_all, find_words, ident, line_of, matching};
+use super::scan::{Masked, find_all, find_words, ident, line_of, matching};
 use crate::tree::{File, Tree};
 
 /// Constructors whose first argument is the bound.
@@ -22,6 +22,10 @@ const UNBOUNDED: [&str; 4] =
 /// Collections that serve as queues or grow with the work; a file that builds one must name the
 /// bound that it is kept to.
 const GROWING: [&str; 5] = ["VecDeque", "BinaryHeap", "JoinSet", "FuturesUnordered", "DelayQueue"];
+
+/// How they grow; a file that only reads one needs no bound.
+const GROWTH: [&str; 6] =
+    [".push_back(", ".push_front(", ".extend(", ".push(", ".spawn(", ".insert("];
 
 /// Constructors outside tests whose bound is no name, or that have none.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -58,7 +62,7 @@ pub(super) fn collections(tree: &Tree) -> Vec<Finding> {
             let line = lines.find(|line| !masked.is_test(*line) && !is_import(code, *line))?;
             Some((name, line))
         });
-        if let Some((name, line)) = first.filter(|_| !names_a_bound(file)) {
+        if let Some((name, line)) = first.filter(|_| grows(masked) && !names_a_bound(file)) {
             let what = format!(
                 "{name} in a file that names no bound: check it against a `..._max`, or say which one \
                  holds it"
@@ -140,6 +144,11 @@ fn is_bound_name(word: &str) -> bool {
     word.ends_with("_max") || word.ends_with("_MAX")
 }
 
+fn grows(masked: &Masked) -> bool {
+    let mut lines = masked.lines().filter(|(number, _)| !masked.is_test(*number));
+    lines.any(|(_, line)| GROWTH.iter().any(|call| line.contains(call)))
+}
+
 /// In code or in a comment: where the bound is enforced elsewhere, a comment has to say by what.
 fn names_a_bound(file: &File) -> bool {
     let words = file.text.split(|c: char| !ident(&c));
@@ -189,7 +198,9 @@ let h = oneshot::channel();
 
     #[test]
     fn a_growing_collection_wants_a_named_bound_in_its_file() {
-        let bad = "use std::collections::VecDeque;\nstruct Ring(VecDeque<u8>);\n";
+        let reads = "use std::collections::VecDeque;\nstruct Ring(VecDeque<u8>);\n";
+        assert_eq!(collections(&Tree::of(&[("a/src/a.rs", reads)])), []);
+        let bad = &format!("{reads}fn put(&mut self) {{ self.0.push_back(1); }}\n");
         assert_eq!(lines(&collections(&Tree::of(&[("a/src/a.rs", bad)]))), [2]);
         let good = format!("{bad}const RING_ENTRIES_MAX: usize = 3;\n");
         assert_eq!(collections(&Tree::of(&[("a/src/a.rs", &good)])), []);

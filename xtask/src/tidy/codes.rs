@@ -33,6 +33,8 @@ pub(crate) struct Code {
     pub(crate) class: String,
     path: String,
     line: usize,
+    /// Whether the very same call may succeed later, where the table says so.
+    repeat: Option<bool>,
     /// Whether any code can still give it.
     given: bool,
 }
@@ -58,7 +60,8 @@ fn places(tree: &Tree) -> Vec<(String, Code)> {
             let Some((class, code)) = pair(&masked.code, &file.text, at) else { continue };
             if !masked.is_test(line) && !INTERNAL.contains(&class) {
                 let (path, class) = (file.path.clone(), class.to_owned());
-                places.push((code.to_owned(), Code { class, path, line, given: true }));
+                places
+                    .push((code.to_owned(), Code { class, path, line, repeat: None, given: true }));
             }
         }
     }
@@ -88,10 +91,15 @@ fn table(text: &str) -> Vec<(String, Code)> {
         let (_, row) = line.trim_start().split_once(" = \"")?;
         let (code, rest) = row.split_once("\", ")?;
         let mut words = rest.split(", ").map(|word| word.trim_end_matches(','));
-        let (class, _repeat, origin) = (words.next()?, words.next()?, words.next()?);
-        let path = TABLE.to_owned();
-        let given = origin != NEVER_GIVEN;
-        Some((code.to_owned(), Code { class: class.to_owned(), path, line: i + 1, given }))
+        let (class, repeat, origin) = (words.next()?, words.next()?, words.next()?);
+        let code_here = Code {
+            class: class.to_owned(),
+            path: TABLE.to_owned(),
+            line: i + 1,
+            repeat: repeat.parse().ok(),
+            given: origin != NEVER_GIVEN,
+        };
+        Some((code.to_owned(), code_here))
     });
     rows.collect()
 }
@@ -132,10 +140,13 @@ pub(super) fn pages(tree: &Tree) -> Vec<Finding> {
     let mut found = Vec::new();
     for (name, code) in &codes {
         let page = format!("{PAGES}{name}.md");
-        let want = format!("# {name}\n\nClass: {}.\n", spaced(&code.class));
+        let mut want = format!("# {name}\n\nClass: {}.\n", spaced(&code.class));
+        if let Some(repeat) = code.repeat {
+            want.push_str(if repeat { "Repeat: yes" } else { "Repeat: no" });
+        }
         let page_is_right = tree.get(&page).is_some_and(|file| file.text.starts_with(&want));
         if !page_is_right {
-            let want = want.replace("\n\n", " / ");
+            let want = want.replace("\n\n", " / ").replace('\n', " / ");
             let what = format!("`{name}`: {page} must be there and begin with `{}`", want.trim());
             found.push(Finding::new(&code.path, code.line, what));
         }
