@@ -1,4 +1,4 @@
-//! Parts that are programs of the tree: `standalone/NAME/run.sh`, in whatever language suits them.
+//! Parts that are programs of the tree, in whatever language suits them.
 //!
 //! Such a program installs what it needs below `target/`, ends with the line `N passed, N failed`
 //! and exits non-zero on any failure.

@@ -72,7 +72,7 @@ const PARTS: [Part; 10] = [
     Part {
         name: "conformance",
         what: "the protocol's own suite",
-        run: Run::Program("standalone/conformance/run.sh"),
+        run: Run::Program("gateway/tests/conformance.sh"),
     },
 ];
 
