@@ -4,6 +4,7 @@
 //! equality inside the same atomic step as the write. All checks come before any effect.
 //! A method returns only when its effect is durable at the store's level.
 
+pub mod embedded;
 mod frame;
 pub mod memory;
 
@@ -21,6 +22,12 @@ pub const DEAD_MARK_MS: u64 = 3_600_000;
 
 /// The largest blob a store takes, in bytes: above every limit of the contract.
 pub const BLOB_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// The largest frame a store takes, in bytes of its events: far above a batch of the host.
+pub const FRAME_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// The largest snapshot a store takes, in bytes.
+pub const SNAPSHOT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// One run of one node process: the owner named in a claim.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use object::{BlobId, Millis, ObjectId, ParticipantId};
 
 use super::super::{
-    Append, Appended, BLOB_BYTES_MAX, ClaimRequest, Claimed, DEAD_MARK_MS, Due, Error, Fence,
-    Frame, Incarnation, Result, Snapshot,
+    Append, Appended, BLOB_BYTES_MAX, ClaimRequest, Claimed, DEAD_MARK_MS, Due, Error,
+    FRAME_BYTES_MAX, Fence, Frame, Incarnation, Result, SNAPSHOT_BYTES_MAX, Snapshot,
 };
 
 #[derive(Debug)]
@@ -207,6 +207,10 @@ impl World {
         if append.frame.records.is_empty() {
             return Err(Error::Damaged { what: "a frame without events" });
         }
+        let bytes: usize = append.frame.records.iter().map(|record| record.bytes.len()).sum();
+        if bytes > FRAME_BYTES_MAX {
+            return Err(Error::Full { what: "a frame over the largest size" });
+        }
         let missing = append.keep_blobs.iter().find(|blob| !self.has(&append.object, **blob));
         if let Some(blob) = missing {
             return Err(Error::BlobMissing { blob: *blob });
@@ -258,6 +262,9 @@ impl World {
     ) -> Result<()> {
         let live = self.live(object)?;
         live.check(fence)?;
+        if snapshot.bytes.len() > SNAPSHOT_BYTES_MAX {
+            return Err(Error::Full { what: "a snapshot over the largest size" });
+        }
         let before = live.snapshot.as_ref().map_or(0, |stored| stored.lsn);
         if snapshot.lsn < before {
             // A late repeat: the log behind the newer snapshot is gone, so it must stay.
@@ -265,7 +272,7 @@ impl World {
         }
         let ends_batch =
             snapshot.lsn == before || live.log.iter().any(|frame| frame.last_lsn() == snapshot.lsn);
-        if !ends_batch {
+        if snapshot.lsn == 0 || !ends_batch {
             return Err(Error::Lsn { actual: live.lsn });
         }
         live.log.retain(|frame| frame.first_lsn > snapshot.lsn);

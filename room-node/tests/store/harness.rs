@@ -1,0 +1,124 @@
+//! Stores under test, and short ways to say what the tests do.
+
+use std::future::Future;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use object::{BlobId, KindTag, Millis, ObjectId, ParticipantId};
+use room_node::store::embedded::{Embedded, Options, Sync};
+use room_node::store::memory::Memory;
+use room_node::store::{
+    Append, ClaimRequest, Claimed, Fence, Frame, Incarnation, Record, Snapshot, Store,
+};
+use tempfile::TempDir;
+
+/// Where every test's time begins.
+pub(crate) const START: Millis = Millis(1_000_000);
+
+/// One implementation that can be restarted.
+pub(crate) enum Subject {
+    Memory(Arc<Memory>),
+    Embedded(TempDir, Option<Arc<Embedded>>),
+}
+
+impl Subject {
+    pub(crate) fn memory() -> Self {
+        Self::Memory(Memory::new(START))
+    }
+
+    pub(crate) fn embedded() -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let store = open(dir.path(), START);
+        Self::Embedded(dir, Some(store))
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        match self {
+            Self::Memory(store) => &**store,
+            Self::Embedded(_, store) => &**store.as_ref().expect("an open store"),
+        }
+    }
+
+    /// A clean stop and a new start at `now`.
+    pub(crate) fn reopen(&mut self, now: Millis) {
+        match self {
+            Self::Memory(store) => store.reopen(now),
+            Self::Embedded(dir, store) => {
+                store.take().expect("an open store").close();
+                *store = Some(open(dir.path(), now));
+            }
+        }
+    }
+}
+
+pub(crate) fn open(dir: &Path, now: Millis) -> Arc<Embedded> {
+    Embedded::open(&Options::new(dir, Sync::Always, now)).expect("the store opens")
+}
+
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(future)
+}
+
+/// Runs one test on every implementation.
+pub(crate) fn each(test: impl AsyncFn(&mut Subject)) {
+    for mut subject in [Subject::memory(), Subject::embedded()] {
+        block_on(test(&mut subject));
+    }
+}
+
+pub(crate) fn object(name: &str) -> ObjectId {
+    ObjectId::new(KindTag(b'r'), name).expect("a valid name")
+}
+
+pub(crate) fn node(name: &str, boot: u64) -> Incarnation {
+    Incarnation { node: name.into(), boot }
+}
+
+pub(crate) fn who(id: u128) -> ParticipantId {
+    ParticipantId(id)
+}
+
+pub(crate) fn request(object: &ObjectId, me: &Incarnation, nonce: u64) -> ClaimRequest {
+    let (object, me) = (object.clone(), me.clone());
+    ClaimRequest { object, me, nonce, may_create: true, lapsed_owner: None }
+}
+
+pub(crate) async fn claim(store: &dyn Store, object: &ObjectId, nonce: u64) -> Claimed {
+    store.claim(request(object, &node("a", 1), nonce), START).await.expect("a claim")
+}
+
+pub(crate) fn frame(fence: Fence, lsn: u64, batch: u128, events: &[&str]) -> Frame {
+    let record = |event: &&str| Record { bytes: Bytes::copy_from_slice(event.as_bytes()) };
+    let records = events.iter().map(record).collect();
+    Frame { first_lsn: lsn + 1, fence, batch, schema: 1, records }
+}
+
+/// One event after `lsn`, with nothing else changed.
+pub(crate) fn append(object: &ObjectId, fence: Fence, lsn: u64, batch: u128) -> Append {
+    Append {
+        object: object.clone(),
+        fence,
+        expect_lsn: lsn,
+        frame: frame(fence, lsn, batch, &["event"]),
+        now: START,
+        keep_blobs: Vec::new(),
+        drop_blobs: Vec::new(),
+        leases: Vec::new(),
+        drop_leases: Vec::new(),
+        due: None,
+    }
+}
+
+pub(crate) fn snapshot(lsn: u64) -> Snapshot {
+    Snapshot { schema: 1, lsn, bytes: Bytes::from(format!("state at {lsn}")) }
+}
+
+pub(crate) async fn put(store: &dyn Store, object: &ObjectId, blob: u128, expires: Millis) {
+    let bytes = Bytes::from(format!("blob {blob}"));
+    store.put_blob(object.clone(), BlobId(blob), bytes, expires).await.expect("an upload");
+}
+
+pub(crate) async fn blob(store: &dyn Store, object: &ObjectId, blob: u128) -> Option<Bytes> {
+    store.get_blob(object.clone(), BlobId(blob)).await.expect("a read")
+}

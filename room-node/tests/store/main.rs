@@ -1,0 +1,18 @@
+//! The store's suite: every implementation against the same rules, against the reference, and
+//! against kill -9.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "tests stop at the first surprise"
+)]
+
+mod conformance;
+mod crash;
+mod faults;
+mod frames;
+mod harness;
+mod open;
+mod rules;
