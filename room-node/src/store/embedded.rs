@@ -155,7 +155,10 @@ impl Embedded {
         store.spawn("store-read", &options.dir, move || reader::run(&disk, &shared, &reads))?;
         if let Sync::EveryMs(period) = options.sync {
             let period = Duration::from_millis(period.max(1));
-            store.spawn("store-tick", &options.dir, move || writes.tick_every(period))?;
+            let shared = Arc::clone(&store.shared);
+            store.spawn("store-tick", &options.dir, move || {
+                writes.tick_every(period, || shared.dirty.load(Ordering::Relaxed));
+            })?;
         }
         Ok(Arc::new(store))
     }

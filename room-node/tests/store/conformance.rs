@@ -102,7 +102,7 @@ impl Run {
     fn fence(&mut self, at: usize) -> Fence {
         let back = if self.chance(85) { 0 } else { self.random.usize(0..4) };
         let fences = &self.guesses[at].fences;
-        let newest = fences.iter().rev().nth(back).or(fences.last());
+        let newest = fences.iter().rev().nth(back).or_else(|| fences.last());
         newest.copied().unwrap_or(Fence { epoch: 1, nonce: 1 })
     }
 
@@ -118,7 +118,7 @@ impl Run {
                 let nonce = if self.chance(20) { fence.nonce } else { self.count };
                 Op::Refence(object, fence, nonce)
             }
-            18..54 => Op::Append(Box::new(self.append(at, object, fence))),
+            18..54 => Op::Append(Box::new(self.append(at, &object, fence))),
             54..59 => {
                 let end = self.now.plus(self.random.u64(0..100));
                 Op::Lease(object, fence, self.random.u128(0..3), end, self.some_due())
@@ -159,13 +159,13 @@ impl Run {
         ClaimRequest { object, me, nonce, may_create: self.chance(80), lapsed_owner }
     }
 
-    fn append(&mut self, at: usize, object: ObjectId, fence: Fence) -> Append {
+    fn append(&mut self, at: usize, object: &ObjectId, fence: Fence) -> Append {
         let back = if self.chance(85) { 0 } else { self.random.u64(0..4) };
         let lsn = self.guesses[at].lsn.saturating_sub(back);
         let batches = &self.guesses[at].batches;
         let old = batches.iter().rev().nth(back.saturating_sub(1) as usize).copied();
-        let batch = old.filter(|_| back > 0).unwrap_or(u128::from(self.count));
-        let mut made = append(&object, fence, lsn, batch);
+        let batch = old.filter(|_| back > 0).unwrap_or_else(|| u128::from(self.count));
+        let mut made = append(object, fence, lsn, batch);
         for event in 1..self.random.usize(1..4) {
             made.frame.records.push(Record { bytes: Bytes::from(vec![7; event]) });
         }

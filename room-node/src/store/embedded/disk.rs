@@ -82,6 +82,7 @@ impl Disk {
             fail_commits: std::sync::atomic::AtomicBool::new(false),
             directory,
         };
+        disk.directory.sync()?;
         let commit = disk.last_commit()?;
         Ok((disk, commit))
     }

@@ -33,6 +33,7 @@ pub enum OpenError {
 pub(super) struct Directory {
     /// Where the key-value store lives.
     pub(super) db: PathBuf,
+    path: PathBuf,
     mark: File,
     /// Held for life; the lock ends with the file handle.
     _lock: File,
@@ -59,7 +60,13 @@ impl Directory {
             .write(true)
             .open(path.join("MARK"))
             .map_err(io)?;
-        Ok(Self { db: path.join("db"), mark, _lock: lock })
+        Ok(Self { db: path.join("db"), path: path.to_owned(), mark, _lock: lock })
+    }
+
+    /// Makes the entries of the directory itself durable, once everything in it has been made.
+    pub(super) fn sync(&self) -> Result<(), OpenError> {
+        let synced = File::open(&self.path).and_then(|directory| directory.sync_all());
+        synced.map_err(|source| OpenError::Directory { path: self.path.clone(), source })
     }
 
     /// The number of a commit that was durable when the mark was written; `None` if there is no

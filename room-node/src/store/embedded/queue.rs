@@ -89,14 +89,14 @@ impl<T> Queue<T> {
         self.room.add_permits(count);
     }
 
-    /// Asks the writer for a tick at each period, until the queue closes.
-    pub(super) fn tick_every(&self, period: Duration) {
+    /// Asks the writer for a tick at each period in which one is needed, until the queue closes.
+    pub(super) fn tick_every(&self, period: Duration, needed: impl Fn() -> bool) {
         let mut state = self.state();
         while !state.closed {
             let waited = self.closed.wait_timeout(state, period);
             let (next, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             state = next;
-            if timeout.timed_out() {
+            if timeout.timed_out() && needed() {
                 state.tick = true;
                 self.filled.notify_one();
             }

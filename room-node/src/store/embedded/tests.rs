@@ -212,6 +212,20 @@ fn full_queue_makes_callers_wait() {
 }
 
 #[test]
+fn ticker_asks_while_needed_and_ends_with_the_queue() {
+    let queue = Queue::<u8>::new();
+    std::thread::scope(|scope| {
+        let ticker = scope.spawn(|| queue.tick_every(std::time::Duration::from_millis(1), || true));
+        let mut taken = std::collections::VecDeque::new();
+        for _ in 0..3 {
+            assert_eq!(queue.take(&mut taken, 1), Taken::Work { tick: true });
+        }
+        queue.close();
+        ticker.join().unwrap();
+    });
+}
+
+#[test]
 fn waiting_uploads_are_bounded_by_number_and_bytes() {
     let key = |number: usize| number.to_be_bytes().to_vec();
     let mut pending = Pending::default();

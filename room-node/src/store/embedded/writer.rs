@@ -71,6 +71,8 @@ pub(super) struct Shared {
     /// The latest time any caller has named, in ms.
     pub(super) clock: AtomicU64,
     pub(super) failed: AtomicBool,
+    /// Whether something was committed since the last sync.
+    pub(super) dirty: AtomicBool,
     pub(super) commits: AtomicU64,
     pub(super) calls: AtomicU64,
     pub(super) cached: AtomicU64,
@@ -105,8 +107,6 @@ pub(super) struct Writer {
     commit: u64,
     /// Whether each commit is synced before its answers go out.
     durable: bool,
-    /// Whether something was committed since the last sync.
-    dirty: bool,
 }
 
 impl Writer {
@@ -129,7 +129,6 @@ impl Writer {
             answers: Vec::new(),
             commit,
             durable,
-            dirty: false,
         }
     }
 
@@ -152,14 +151,14 @@ impl Writer {
                         }
                     }
                     self.commit();
-                    if tick && self.dirty {
+                    if tick && self.dirty() {
                         self.sync();
                     }
                 }
             }
         }
         self.commit();
-        if self.dirty {
+        if self.dirty() {
             self.sync();
         }
     }
@@ -225,7 +224,7 @@ impl Writer {
             match self.disk.commit(&mut self.changes, self.commit, self.durable) {
                 Ok(()) => {
                     self.shared.commits.fetch_add(1, Ordering::Relaxed);
-                    self.dirty = !self.durable;
+                    self.shared.dirty.store(!self.durable, Ordering::Relaxed);
                 }
                 Err(context) => error = Some(self.fail(context)),
             }
@@ -240,9 +239,13 @@ impl Writer {
         self.shared.pending.store(self.pending.len() as u64, Ordering::Relaxed);
     }
 
+    fn dirty(&self) -> bool {
+        self.shared.dirty.load(Ordering::Relaxed)
+    }
+
     fn sync(&mut self) {
         match self.disk.sync(self.commit) {
-            Ok(()) => self.dirty = false,
+            Ok(()) => self.shared.dirty.store(false, Ordering::Relaxed),
             Err(context) => {
                 self.fail(context);
             }
