@@ -4,24 +4,23 @@
 //! A bundle travels and is kept as a blob; the room holds what its publication says, a
 //! fingerprint of its text, and the shared state.
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 
-use object::{BlobId, Millis, ParticipantId};
-use serde_json::{Value, json};
+use object::{BlobId, ParticipantId};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::limits::{APP_STATE_WRITE_BYTES_MAX, APPS_MAX};
+use crate::state::App;
+use crate::text::Text;
 
 mod bundle;
 
 pub use bundle::{
-    BUNDLE_BYTES_MAX, Bundle, CSS_UTF16_MAX, Fault, HTML_UTF16_MAX, INITIAL_STATE_BYTES_MAX,
-    JS_UTF16_MAX, TITLE_UTF16_MAX, compact,
+    Bundle, CSS_UTF16_MAX, Fault, HTML_UTF16_MAX, JS_UTF16_MAX, TITLE_UTF16_MAX, compact,
 };
 
-/// Most apps of one room, one per Task.
-pub const APPS_MAX: usize = 4;
-/// Largest state a human writes, in bytes of compact JSON.
-pub const STATE_WRITE_BYTES_MAX: usize = 4_096;
 /// What an instance id of a Generated App begins with.
 pub const INSTANCE_PREFIX: &str = "generated:";
 
@@ -49,55 +48,48 @@ impl fmt::Display for AppId {
     }
 }
 
-/// One published app.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Publication {
-    pub app: AppId,
-    pub task: Arc<str>,
-    pub title: Arc<str>,
-    /// The kept bundle text.
-    pub bundle: BlobId,
-    /// Bytes of the bundle's compact text.
+/// What is told about a published app.
+#[derive(Serialize, JsonSchema, Debug)]
+#[serde(rename_all = "camelCase")]
+pub struct PublicationView<'a> {
+    /// `generated:` and a UUID; stable over updates.
+    pub app_instance_id: String,
+    pub task_request_id: &'a str,
+    pub title: &'a str,
+    /// Bytes of the bundle's compact JSON.
     pub bundle_bytes: u64,
-    /// Fingerprint of the compact text in the received key order.
-    pub fingerprint: u128,
     /// From 1, one more at each changed bundle.
     pub bundle_revision: u64,
-    /// Compact JSON of the shared state.
-    pub state: Arc<str>,
-    /// From 0, one more at each write.
+    /// From 0, one more at each write of the shared state.
     pub state_revision: u64,
-    pub created_at: Millis,
-    pub updated_at: Millis,
+    /// Unix milliseconds.
+    pub created_at: u64,
+    /// Unix milliseconds.
+    pub updated_at: u64,
 }
 
-// Titles and states are people's text: never printed.
-impl fmt::Debug for Publication {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Publication")
-            .field("app", &self.app)
-            .field("bundle_revision", &self.bundle_revision)
-            .field("state_revision", &self.state_revision)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Publication {
-    /// `{appInstanceId, taskRequestId, title, bundleBytes, bundleRevision, stateRevision,
-    /// createdAt, updatedAt}`.
+impl<'a> PublicationView<'a> {
+    /// The publication as clients see it; `task` is the Task's public id.
     #[must_use]
-    pub fn to_json(&self) -> Value {
-        json!({
-            "appInstanceId": self.app.to_string(),
-            "taskRequestId": &*self.task,
-            "title": &*self.title,
-            "bundleBytes": self.bundle_bytes,
-            "bundleRevision": self.bundle_revision,
-            "stateRevision": self.state_revision,
-            "createdAt": self.created_at.0,
-            "updatedAt": self.updated_at.0,
-        })
+    pub fn of(app: &'a App, task: &'a str) -> Self {
+        Self {
+            app_instance_id: AppId(BlobId(app.instance)).to_string(),
+            task_request_id: task,
+            title: &app.title,
+            bundle_bytes: app.bundle_bytes,
+            bundle_revision: app.bundle_revision,
+            state_revision: app.state_revision,
+            created_at: app.created_at.0,
+            updated_at: app.updated_at.0,
+        }
     }
+}
+
+/// The app with an instance id.
+#[must_use]
+pub fn find<'a>(apps: &'a [App], instance: &str) -> Option<&'a App> {
+    let AppId(BlobId(id)) = AppId::parse(instance)?;
+    apps.iter().find(|app| app.instance == id)
 }
 
 /// What a valid bundle of an authorized agent comes to.
@@ -131,100 +123,44 @@ pub enum StateError {
     Conflict { revision: u64 },
 }
 
-/// The Generated Apps of one room, by Task.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Apps {
-    by_task: BTreeMap<Arc<str>, Publication>,
+/// Checks a valid bundle against what is published: authority, sameness, capacity. `task` is the
+/// sequence of the Task's request, `primary` its primary agent.
+pub fn admit(
+    apps: &[App],
+    task: u64,
+    bundle: &Bundle,
+    author: ParticipantId,
+    primary: Option<ParticipantId>,
+) -> Result<Publish, AdmitError> {
+    if primary != Some(author) {
+        return Err(AdmitError::NotAuthorized);
+    }
+    match apps.iter().find(|app| app.task == task) {
+        Some(current) if current.digest == bundle.digest() => Ok(Publish::Duplicate),
+        Some(current) => Ok(Publish::Changed { replaced: current.bundle }),
+        None if apps.len() >= APPS_MAX => Err(AdmitError::Capacity),
+        None => Ok(Publish::New),
+    }
 }
 
-impl Apps {
-    /// The app of a Task.
-    #[must_use]
-    pub fn get(&self, task: &str) -> Option<&Publication> {
-        self.by_task.get(task)
+/// Checks a write of the shared state; gives its compact text.
+///
+/// Order: the app exists, the state is a small object, the revision is the current one.
+pub fn admit_state(
+    apps: &[App],
+    instance: &str,
+    expected_revision: u64,
+    state: &Value,
+) -> Result<Text, StateError> {
+    let app = find(apps, instance).ok_or(StateError::NotFound)?;
+    let text = state.to_string();
+    if !state.is_object() || text.len() > APP_STATE_WRITE_BYTES_MAX {
+        return Err(StateError::Invalid);
     }
-
-    /// The app with an instance id.
-    #[must_use]
-    pub fn by_instance(&self, instance: &str) -> Option<&Publication> {
-        let app = AppId::parse(instance)?;
-        self.by_task.values().find(|publication| publication.app == app)
+    if expected_revision != app.state_revision {
+        return Err(StateError::Conflict { revision: app.state_revision });
     }
-
-    /// All apps, by Task id.
-    pub fn iter(&self) -> impl Iterator<Item = &Publication> {
-        self.by_task.values()
-    }
-
-    /// How many apps there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.by_task.len()
-    }
-
-    /// True if there is no app.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.by_task.is_empty()
-    }
-
-    /// Checks a valid bundle against what is published: authority, sameness, capacity.
-    pub fn admit(
-        &self,
-        task: &str,
-        bundle: &Bundle,
-        author: ParticipantId,
-        primary: Option<ParticipantId>,
-    ) -> Result<Publish, AdmitError> {
-        if primary != Some(author) {
-            return Err(AdmitError::NotAuthorized);
-        }
-        match self.get(task) {
-            Some(current) if current.fingerprint == bundle.fingerprint() => Ok(Publish::Duplicate),
-            Some(current) => Ok(Publish::Changed { replaced: current.bundle }),
-            None if self.by_task.len() >= APPS_MAX => Err(AdmitError::Capacity),
-            None => Ok(Publish::New),
-        }
-    }
-
-    /// Checks a write of the shared state; gives its compact text.
-    ///
-    /// Order: the app exists, the state is a small object, the revision is the current one.
-    pub fn admit_state(
-        &self,
-        instance: &str,
-        expected_revision: u64,
-        state: &Value,
-    ) -> Result<Arc<str>, StateError> {
-        let publication = self.by_instance(instance).ok_or(StateError::NotFound)?;
-        let text = state.to_string();
-        if !state.is_object() || text.len() > STATE_WRITE_BYTES_MAX {
-            return Err(StateError::Invalid);
-        }
-        if expected_revision != publication.state_revision {
-            return Err(StateError::Conflict { revision: publication.state_revision });
-        }
-        Ok(text.into())
-    }
-
-    /// Publishes, in place of the Task's earlier publication.
-    pub fn put(&mut self, publication: Publication) {
-        self.by_task.insert(publication.task.clone(), publication);
-    }
-
-    /// Replaces the shared state and counts its revision.
-    pub fn write_state(&mut self, app: AppId, state: Arc<str>, now: Millis) {
-        if let Some(publication) = self.by_task.values_mut().find(|p| p.app == app) {
-            publication.state = state;
-            publication.state_revision += 1;
-            publication.updated_at = now;
-        }
-    }
-
-    /// Forgets the app of a Task that is gone; gives the blob to drop.
-    pub fn remove(&mut self, task: &str) -> Option<BlobId> {
-        self.by_task.remove(task).map(|publication| publication.bundle)
-    }
+    Ok(text.into())
 }
 
 #[cfg(test)]

@@ -1,141 +1,135 @@
-//! Grants that only humans give: meeting notes and agent voice (rooms 17, humans A7).
+//! Grants that only humans give: meeting notes and agent voice (rooms 17, humans A7); and what
+//! ends them and the transcript when a host changes or an agent goes.
 //!
-//! No tool of an agent creates or changes one. A grant makes no event and wakes nobody; it ends
-//! when its agent goes, and a voice also when the agent's host can no longer speak.
-
-use std::collections::BTreeMap;
+//! No tool of an agent creates or changes a grant. A grant makes no event of the timeline and
+//! wakes nobody.
 
 use object::{Millis, ParticipantId};
-use serde_json::{Map, Value, json};
 
-/// Which agent listens for meeting notes, since when.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct MeetingNotes {
-    pub agent: ParticipantId,
-    pub started_at: Millis,
+use crate::event::Event;
+use crate::state::{AgentVoice, RuntimeHost, State};
+use crate::transcript;
+
+/// Something that may end grants.
+#[derive(Clone, Copy, Debug)]
+pub enum Change<'a> {
+    /// The agent leaves, or its lease has ended. Its own grants end with it in the fold.
+    Gone(ParticipantId),
+    /// The agent's stream is lost; it stays a participant.
+    Unreachable(ParticipantId),
+    /// The agent names this projection, which all agents on that host share.
+    Host(ParticipantId, &'a RuntimeHost),
 }
 
-/// All grants of one room. Bounded by the room's participants.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Grants {
-    meeting_notes: Option<MeetingNotes>,
-    agent_voice: BTreeMap<ParticipantId, Millis>,
-}
-
-impl Grants {
-    /// Who listens for meeting notes.
-    #[must_use]
-    pub const fn meeting_notes(&self) -> Option<MeetingNotes> {
-        self.meeting_notes
-    }
-
-    /// Agents that may speak, with the time of the grant.
-    pub fn voices(&self) -> impl Iterator<Item = (ParticipantId, Millis)> {
-        self.agent_voice.iter().map(|(agent, at)| (*agent, *at))
-    }
-
-    /// Since when an agent may speak.
-    #[must_use]
-    pub fn voice(&self, agent: ParticipantId) -> Option<Millis> {
-        self.agent_voice.get(&agent).copied()
-    }
-
-    /// Lets one agent listen. A repeat for the same agent keeps its time; another agent takes
-    /// over.
-    pub fn start_notes(&mut self, agent: ParticipantId, now: Millis) {
-        if self.meeting_notes.is_none_or(|notes| notes.agent != agent) {
-            self.meeting_notes = Some(MeetingNotes { agent, started_at: now });
+/// The facts that follow from a change: voices of a host that no longer speaks, and the
+/// transcript of a host that no longer hears or has no connected agent left. To be stored right
+/// after the change's own event.
+#[must_use]
+pub fn consequences(state: &State, change: Change<'_>, at: Millis) -> Vec<Event> {
+    let mut events = Vec::new();
+    if let Change::Host(agent, host) = change {
+        let speaks_through = |grant: &&AgentVoice| {
+            let named = state.participant(grant.agent).and_then(|p| p.host.as_ref());
+            grant.agent == agent || named == Some(&host.id)
+        };
+        if !host.tts {
+            let voices = state.agent_voice.iter().filter(speaks_through);
+            events.extend(voices.map(|grant| Event::AgentVoiceRevoked { agent: grant.agent, at }));
         }
     }
-
-    /// Ends listening.
-    pub fn stop_notes(&mut self) {
-        self.meeting_notes = None;
-    }
-
-    /// Lets an agent speak; a repeat keeps its time.
-    pub fn enable_voice(&mut self, agent: ParticipantId, now: Millis) {
-        self.agent_voice.entry(agent).or_insert(now);
-    }
-
-    /// Mutes an agent.
-    pub fn disable_voice(&mut self, agent: ParticipantId) {
-        self.agent_voice.remove(&agent);
-    }
-
-    /// Ends every grant of an agent that is gone.
-    pub fn revoke_all(&mut self, agent: ParticipantId) {
-        if self.meeting_notes.is_some_and(|notes| notes.agent == agent) {
-            self.meeting_notes = None;
+    if let Some(producer) = &state.transcript.active {
+        let host = producer.host.as_str();
+        let goes_on = match change {
+            Change::Gone(agent) | Change::Unreachable(agent) => {
+                transcript::can_produce(state, host, Some(agent))
+            }
+            // The agent itself is on it now.
+            Change::Host(_, set) if set.id.as_str() == host => set.stt,
+            // The agent may have moved away from the producing host.
+            Change::Host(agent, _) => transcript::can_produce(state, host, Some(agent)),
+        };
+        if !goes_on {
+            events.push(Event::TranscriptStopped { at });
         }
-        self.agent_voice.remove(&agent);
     }
-
-    /// `{active:false}`, or `{active:true, agentParticipantId, startedAt}`.
-    #[must_use]
-    pub fn notes_json(&self) -> Value {
-        self.meeting_notes.map_or_else(
-            || json!({"active": false}),
-            |notes| {
-                json!({
-                    "active": true,
-                    "agentParticipantId": notes.agent.to_string(),
-                    "startedAt": notes.started_at.0,
-                })
-            },
-        )
-    }
-
-    /// `{<participantId>: {enabled:true, enabledAt}}`; an absent agent is muted.
-    #[must_use]
-    pub fn voice_json(&self) -> Value {
-        let voices = self
-            .agent_voice
-            .iter()
-            .map(|(agent, at)| (agent.to_string(), json!({"enabled": true, "enabledAt": at.0})));
-        Value::Object(voices.collect::<Map<_, _>>())
-    }
+    events
 }
 
 #[cfg(test)]
 mod tests {
+    use object::ObjectId;
+
     use super::*;
+    use crate::event::AgentJoined;
+    use crate::state::{Features, Producer};
 
     const A: ParticipantId = ParticipantId(1);
     const B: ParticipantId = ParticipantId(2);
+    const HUMAN: ParticipantId = ParticipantId(3);
 
-    #[test]
-    fn notes_have_one_agent_and_keep_their_time() {
-        let mut grants = Grants::default();
-        assert_eq!(grants.notes_json(), json!({"active": false}));
-        grants.start_notes(A, Millis(1));
-        grants.start_notes(A, Millis(2));
-        let notes = |agent, at| Some(MeetingNotes { agent, started_at: Millis(at) });
-        assert_eq!(grants.meeting_notes(), notes(A, 1));
-        grants.start_notes(B, Millis(3));
-        assert_eq!(grants.meeting_notes(), notes(B, 3));
-        grants.revoke_all(A);
-        assert_eq!(grants.meeting_notes(), notes(B, 3));
-        assert_eq!(
-            grants.notes_json(),
-            json!({"active": true, "agentParticipantId": B.to_string(), "startedAt": 3})
-        );
-        grants.stop_notes();
-        assert_eq!(grants.meeting_notes(), None);
+    fn host(id: &str, stt: bool, tts: bool) -> RuntimeHost {
+        RuntimeHost { id: id.into(), stt, tts }
+    }
+
+    /// Two agents on one host, a third on another; both of the first may speak, the host hears.
+    fn room() -> State {
+        let id = ObjectId::new(crate::KIND, "room").unwrap();
+        let mut state = State::fresh(&id);
+        let join = |participant, host: RuntimeHost| {
+            Event::AgentJoined(AgentJoined {
+                participant,
+                name: "Scout".into(),
+                advertised: Vec::new(),
+                host: Some(host),
+                features: Features::default(),
+                at: Millis(1),
+                lease_ms: 90_000,
+            })
+        };
+        let producer =
+            Producer { host: "host-0001".into(), started_by: HUMAN, started_at: Millis(2) };
+        for event in [
+            join(A, host("host-0001", true, true)),
+            join(B, host("host-0001", true, true)),
+            join(ParticipantId(9), host("host-0002", true, true)),
+            Event::AgentVoiceGranted { agent: A, at: Millis(2) },
+            Event::AgentVoiceGranted { agent: ParticipantId(9), at: Millis(2) },
+            Event::TranscriptStarted { producer, epoch: 1 },
+        ] {
+            crate::apply::evolve(&mut state, &event);
+        }
+        state
+    }
+
+    fn after(mut state: State, events: &[Event]) -> State {
+        events.iter().for_each(|event| crate::apply::evolve(&mut state, event));
+        state
     }
 
     #[test]
-    fn voices_are_per_agent_and_end_with_it() {
-        let mut grants = Grants::default();
-        grants.enable_voice(A, Millis(1));
-        grants.enable_voice(A, Millis(2));
-        grants.enable_voice(B, Millis(3));
-        assert_eq!(grants.voice(A), Some(Millis(1)));
-        grants.disable_voice(A);
-        assert_eq!(grants.voice(A), None);
-        assert_eq!(grants.voice_json(), json!({B.to_string(): {"enabled": true, "enabledAt": 3}}));
-        grants.start_notes(B, Millis(4));
-        grants.revoke_all(B);
-        assert_eq!(grants, Grants::default());
+    fn a_host_that_falls_silent_or_deaf_ends_what_it_carried() {
+        let at = Millis(9);
+        let mute = Event::AgentVoiceRevoked { agent: A, at };
+        let stop = Event::TranscriptStopped { at };
+        let (full, deaf) = (host("host-0001", true, true), host("host-0001", false, true));
+        let (silent, other) = (host("host-0001", true, false), host("host-0003", false, false));
+        let rows: [(Change<'_>, Vec<Event>); 6] = [
+            (Change::Host(A, &full), vec![]),
+            (Change::Host(B, &silent), vec![mute.clone()]),
+            (Change::Host(B, &deaf), vec![stop.clone()]),
+            // A moves to a silent host: its voice ends, B still carries the transcript.
+            (Change::Host(A, &other), vec![mute]),
+            (Change::Gone(A), vec![]),
+            (Change::Unreachable(ParticipantId(9)), vec![]),
+        ];
+        for (change, expected) in rows {
+            assert_eq!(consequences(&room(), change, at), expected, "{change:?}");
+        }
+        let left =
+            Event::Left { participant: A, cause: crate::event::Cause::Left, at, empty_until: None };
+        let alone = after(room(), &[left]);
+        assert_eq!(consequences(&alone, Change::Gone(B), at), vec![stop.clone()]);
+        assert_eq!(consequences(&alone, Change::Unreachable(B), at), vec![stop.clone()]);
+        assert_eq!(consequences(&alone, Change::Host(B, &other), at), vec![stop]);
     }
 }

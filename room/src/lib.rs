@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod app;
+pub mod budget;
 pub mod catalog;
 pub mod event;
 pub mod grant;
@@ -14,6 +15,7 @@ pub mod live_view;
 pub mod names;
 pub mod ops;
 pub mod reject;
+pub mod routing;
 pub mod settings;
 pub mod spec;
 pub mod state;
@@ -26,6 +28,7 @@ mod apply;
 mod codec;
 mod deadline;
 mod dedup;
+mod notice;
 mod page;
 mod room;
 mod roster;

@@ -56,6 +56,8 @@ pub const LIVE_VIEW_BYTES_MAX: usize = 32_768;
 pub const APPS_MAX: usize = 4;
 pub const APP_BUNDLE_BYTES_MAX: usize = 49_152;
 pub const APP_STATE_BYTES_MAX: usize = 16 * 1024;
+/// What a human writes of it at once.
+pub const APP_STATE_WRITE_BYTES_MAX: usize = 4_096;
 
 pub const PERMISSIONS_MAX: usize = 32;
 pub const ACTIVITIES_MAX: usize = 64;

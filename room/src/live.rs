@@ -4,6 +4,7 @@
 
 use object::{Millis, ParticipantId, RequestId};
 
+use crate::budget::{Budgets, Use};
 use crate::text::Text;
 
 /// What came by a connection.
@@ -70,20 +71,46 @@ pub struct Live {
     pub connections: Vec<Connection>,
     pub requests: Vec<AppRequest>,
     pub activities: Vec<Activity>,
+    /// What humans have sent lately.
+    pub budgets: Budgets,
 }
 
 /// A change of the volatile part.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Signal {
-    Attached { connection: u64, participant: ParticipantId, line: Line, cursor: u64 },
-    Detached { connection: u64 },
-    Pushed { connection: u64, cursor: u64 },
-    AppHost { connection: u64, instance: Text, ready: bool },
+    Attached {
+        connection: u64,
+        participant: ParticipantId,
+        line: Line,
+        cursor: u64,
+    },
+    Detached {
+        connection: u64,
+    },
+    Pushed {
+        connection: u64,
+        cursor: u64,
+    },
+    AppHost {
+        connection: u64,
+        instance: Text,
+        ready: bool,
+    },
     RequestOpened(AppRequest),
-    RequestAnswered { request: RequestId, answer: AppAnswer },
-    RequestClosed { request: RequestId },
+    RequestAnswered {
+        request: RequestId,
+        answer: AppAnswer,
+    },
+    RequestClosed {
+        request: RequestId,
+    },
     ActivitySet(Activity),
-    ActivityCleared { agent: ParticipantId, scope_id: Option<Text> },
+    ActivityCleared {
+        agent: ParticipantId,
+        scope_id: Option<Text>,
+    },
+    /// Counts against a human's budget.
+    Spent(Use),
 }
 
 impl Live {
@@ -126,6 +153,7 @@ impl Live {
                 }
             }
             Signal::RequestClosed { request } => self.requests.retain(|r| r.request != *request),
+            Signal::Spent(used) => self.budgets.spend(used),
             Signal::ActivitySet(activity) => {
                 self.activities
                     .retain(|a| a.agent != activity.agent || a.scope_id != activity.scope_id);

@@ -7,14 +7,20 @@
 //! The size is measured on the completed snapshot (with Task and author). An author's id always
 //! has 36 characters, so the measure needs no state and the edge refuses the same drafts.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::borrow::Cow;
 
-use object::ParticipantId;
+use object::{ParticipantId, Reject};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
 
-/// Largest completed snapshot, in bytes of UTF-8 JSON.
-pub const SNAPSHOT_BYTES_MAX: usize = 32_768;
+use crate::limits::{LIVE_VIEW_BYTES_MAX, LIVE_VIEWS_MAX, SAFE_INTEGER_MAX};
+use crate::reject::Code;
+use crate::state::LiveView;
+use crate::text::{Text, utf16_len};
+use crate::view::Uuid;
+
 /// Most components of one view, containers included.
 pub const COMPONENTS_MAX: usize = 64;
 /// Deepest nesting; the root is at depth 1.
@@ -33,10 +39,6 @@ pub const STRING_UTF16_MAX: usize = 400;
 pub const LABEL_UTF16_MAX: usize = 80;
 /// Largest step of an `increment` action, up or down.
 pub const INCREMENT_MAX: u64 = 1_000;
-/// Most views of one room, one per Task.
-pub const VIEWS_MAX: usize = 16;
-/// Largest revision: the greatest integer a JSON number carries safely.
-pub const REVISION_MAX: u64 = 9_007_199_254_740_991;
 
 const _: () = assert!(CHILDREN_MAX <= COMPONENTS_MAX);
 const _: () = assert!(LABEL_UTF16_MAX < STRING_UTF16_MAX);
@@ -61,10 +63,25 @@ pub enum AdmitError {
     NotAuthorized,
     #[error("the Task's Live View has another surfaceId")]
     SurfaceMismatch,
-    #[error("the first revision is 1, later ones are greater than {current}")]
-    RevisionConflict { current: u64 },
+    #[error("the first revision is 1, later ones are greater than the current one")]
+    RevisionConflict,
     #[error("a room keeps at most 16 Live Views")]
     Capacity,
+}
+
+impl From<ShapeError> for Reject {
+    fn from(error: ShapeError) -> Self {
+        let reject = |code: Code, what: &str| code.because(what).field("surface");
+        match error {
+            ShapeError::View(what) => reject(Code::InvalidLiveView, what),
+            ShapeError::TooLarge => {
+                let limit = LIVE_VIEW_BYTES_MAX as u64;
+                Code::LiveViewTooLarge.reject().field("surface").limit(limit)
+            }
+            ShapeError::Data(what) => reject(Code::InvalidLiveViewData, what),
+            ShapeError::Component(what) => reject(Code::InvalidLiveViewComponent, what),
+        }
+    }
 }
 
 /// A checked draft. Its text parts are compact JSON.
@@ -72,8 +89,8 @@ pub enum AdmitError {
 pub struct Draft {
     surface_id: String,
     revision: u64,
-    root: Arc<str>,
-    data: Arc<str>,
+    root: Text,
+    data: Text,
 }
 
 // What a view shows is people's text: it is never printed.
@@ -93,7 +110,7 @@ impl Draft {
             return Err(ShapeError::View("the surface must be an object"));
         };
         let size = completed_bytes(surface, task);
-        if size > SNAPSHOT_BYTES_MAX {
+        if size > LIVE_VIEW_BYTES_MAX {
             return Err(ShapeError::TooLarge);
         }
         let (surface_id, revision, data) = top_level(surface, task)?;
@@ -121,128 +138,107 @@ impl Draft {
         self.revision
     }
 
-    /// The snapshot this draft becomes.
+    /// The view this draft becomes; `task` is the sequence of the Task's request.
     #[must_use]
-    pub fn complete(self, task: &str, author: ParticipantId) -> Snapshot {
-        Snapshot {
-            task: task.into(),
-            author,
-            surface_id: self.surface_id,
+    pub fn complete(&self, task: u64, authority: ParticipantId) -> LiveView {
+        LiveView {
+            task,
+            surface_id: self.surface_id.as_str().into(),
             revision: self.revision,
-            root: self.root,
-            data: self.data,
+            authority,
+            root: self.root.clone(),
+            data: self.data.clone(),
         }
     }
 }
 
-/// What a Task shows now.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Snapshot {
-    pub task: Arc<str>,
-    pub author: ParticipantId,
-    pub surface_id: String,
+/// A published Live View, completed with Task and author.
+#[derive(Serialize, JsonSchema, Debug)]
+#[serde(rename_all = "camelCase")]
+pub struct SnapshotView<'a> {
+    pub surface_id: &'a str,
     pub revision: u64,
-    /// Compact JSON of the component tree.
-    pub root: Arc<str>,
-    /// Compact JSON of the flat data map.
-    pub data: Arc<str>,
+    pub root: RawJson<'a>,
+    pub data: RawJson<'a>,
+    pub task_request_id: &'a str,
+    pub authority_agent_id: Uuid,
 }
 
-impl std::fmt::Debug for Snapshot {
+impl<'a> SnapshotView<'a> {
+    /// The view as clients see it; `task` is the Task's public id.
+    #[must_use]
+    pub fn of(view: &'a LiveView, task: &'a str) -> Self {
+        Self {
+            surface_id: &view.surface_id,
+            revision: view.revision,
+            root: RawJson(&view.root),
+            data: RawJson(&view.data),
+            task_request_id: task,
+            authority_agent_id: view.authority.into(),
+        }
+    }
+}
+
+/// Checked JSON text of an object, written into an answer as it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct RawJson<'a>(pub &'a str);
+
+// What a view shows is people's text: it is never printed.
+impl std::fmt::Debug for RawJson<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Snapshot")
-            .field("author", &self.author)
-            .field("revision", &self.revision)
-            .finish_non_exhaustive()
+        f.write_str("RawJson(..)")
     }
 }
 
-impl Snapshot {
-    /// The snapshot as the contract writes it: `{surfaceId, revision, root, data, taskRequestId,
-    /// authorityAgentId}`.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
-        let part = |text: &str| serde_json::from_str(text).unwrap_or(Value::Null);
-        serde_json::json!({
-            "surfaceId": self.surface_id,
-            "revision": self.revision,
-            "root": part(&self.root),
-            "data": part(&self.data),
-            "taskRequestId": &*self.task,
-            "authorityAgentId": self.author.to_string(),
-        })
+impl Serialize for RawJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_str(self.0).map_err(serde::ser::Error::custom)?;
+        raw.serialize(serializer)
     }
 }
 
-/// The Live Views of one room, by Task.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Views {
-    by_task: BTreeMap<Arc<str>, Snapshot>,
+impl JsonSchema for RawJson<'_> {
+    fn schema_name() -> Cow<'static, str> {
+        "object".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "object"})
+    }
 }
 
-impl Views {
-    /// The view of a Task.
-    #[must_use]
-    pub fn get(&self, task: &str) -> Option<&Snapshot> {
-        self.by_task.get(task)
+/// Checks a draft against the room's views, in the contract's order: authority, surface,
+/// revision, capacity. `task` is the sequence of the Task's request, `primary` its primary agent;
+/// the author of the current view keeps the authority if there is a view.
+pub fn admit(
+    views: &[LiveView],
+    task: u64,
+    draft: &Draft,
+    author: ParticipantId,
+    primary: Option<ParticipantId>,
+) -> Result<(), AdmitError> {
+    let current = views.iter().find(|view| view.task == task);
+    if current.map(|view| view.authority).or(primary) != Some(author) {
+        return Err(AdmitError::NotAuthorized);
     }
-
-    /// All views, by Task id.
-    pub fn iter(&self) -> impl Iterator<Item = &Snapshot> {
-        self.by_task.values()
-    }
-
-    /// How many views there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.by_task.len()
-    }
-
-    /// True if no Task shows a view.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.by_task.is_empty()
-    }
-
-    /// Checks a draft against what is shown, in the contract's order: authority, surface,
-    /// revision, capacity. `primary` is the Task's primary agent; the author of the current view
-    /// keeps the authority if there is one.
-    pub fn admit(
-        &self,
-        task: &str,
-        draft: &Draft,
-        author: ParticipantId,
-        primary: Option<ParticipantId>,
-    ) -> Result<(), AdmitError> {
-        let current = self.get(task);
-        if current.map(|view| view.author).or(primary) != Some(author) {
-            return Err(AdmitError::NotAuthorized);
-        }
-        let Some(current) = current else {
-            return match draft.revision {
-                1 if self.by_task.len() >= VIEWS_MAX => Err(AdmitError::Capacity),
-                1 => Ok(()),
-                _ => Err(AdmitError::RevisionConflict { current: 0 }),
-            };
+    let Some(current) = current else {
+        return match draft.revision {
+            1 if views.len() >= LIVE_VIEWS_MAX => Err(AdmitError::Capacity),
+            1 => Ok(()),
+            _ => Err(AdmitError::RevisionConflict),
         };
-        if current.surface_id != draft.surface_id {
-            return Err(AdmitError::SurfaceMismatch);
-        }
-        if draft.revision <= current.revision {
-            return Err(AdmitError::RevisionConflict { current: current.revision });
-        }
-        Ok(())
+    };
+    if *current.surface_id != draft.surface_id {
+        return Err(AdmitError::SurfaceMismatch);
     }
-
-    /// Shows a snapshot, in place of the Task's earlier one.
-    pub fn put(&mut self, snapshot: Snapshot) {
-        self.by_task.insert(snapshot.task.clone(), snapshot);
+    if draft.revision <= current.revision {
+        return Err(AdmitError::RevisionConflict);
     }
-
-    /// Forgets the view of a Task that is gone.
-    pub fn remove(&mut self, task: &str) {
-        self.by_task.remove(task);
-    }
+    Ok(())
 }
 
 /// True for an id of rooms 14.2: a letter or digit, then up to 63 of letters, digits, `._:-`.
@@ -422,7 +418,7 @@ fn is_scalar(value: &Value) -> bool {
 /// A string that no renderer can take for markup or a link.
 fn is_safe(value: &Value, utf16_max: usize) -> bool {
     let Some(text) = value.as_str() else { return false };
-    let units = text.encode_utf16().take(utf16_max + 1).count();
+    let units = utf16_len(text);
     if units == 0 || units > utf16_max || text.contains(['<', '>']) {
         return false;
     }
@@ -445,7 +441,7 @@ fn whole(number: &Number) -> Option<i64> {
 
 fn positive_integer(value: &Value) -> Option<u64> {
     let number = integer(value)?;
-    u64::try_from(number).ok().filter(|n| (1..=REVISION_MAX).contains(n))
+    u64::try_from(number).ok().filter(|n| (1..=SAFE_INTEGER_MAX).contains(n))
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ pub mod resident;
 
 mod ask;
 mod dispatch;
+#[cfg(test)]
+pub(crate) mod scene;
 mod tool;
 
 use object::{OpMeta, Reject};
@@ -61,7 +63,42 @@ ops! {
     agent::send_collab_result,
     agent::send_attachment,
     agent::read_attachment,
+    agent::publish_surface,
+    agent::clear_surface,
+    agent::read_surface,
+    agent::publish_live_view,
+    agent::publish_generated_app,
     agent::leave_room,
+    agent::room_app_request,
+    human::join,
+    human::attach,
+    human::presence,
+    human::leave,
+    human::chat,
+    human::action,
+    human::collab_request,
+    human::collab_response,
+    human::collab_result,
+    human::send_attachment,
+    human::read_attachment,
+    human::read_surface,
+    human::read_app,
+    human::read_state,
+    human::transcript_start,
+    human::transcript_stop,
+    human::meeting_notes_start,
+    human::meeting_notes_stop,
+    human::agent_voice_set,
+    human::permission_respond,
+    human::app_host_attach,
+    human::app_host_detach,
+    human::app_answer,
+    human::app_state_set,
+    resident::connect,
+    resident::heartbeat,
+    resident::activity,
+    resident::permission_request,
+    resident::transcript_append,
 }
 
 /// The declaration and functions of an op, by name.

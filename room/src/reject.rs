@@ -26,6 +26,14 @@ impl Code {
         Reject::new(self.class(), self.code(), self.message(), self.retryable())
     }
 
+    /// The refusal with this code, and what exactly was wrong.
+    #[must_use]
+    pub fn because(self, what: &str) -> Reject {
+        let mut reject = self.reject();
+        reject.message = format!("{} Here: {what}.", self.message()).into();
+        reject
+    }
+
     /// The code of a text, if there is one.
     #[must_use]
     pub fn find(code: &str) -> Option<Self> {

@@ -9,7 +9,7 @@ use crate::event::Event;
 use crate::live::Signal;
 use crate::settings::Settings;
 use crate::state::State;
-use crate::{apply, codec, deadline, ops, wait};
+use crate::{apply, codec, deadline, notice, ops, wait};
 
 /// The moment of a decision about a room.
 pub type Cx<'a> = object::Cx<'a, Settings>;
@@ -27,6 +27,12 @@ impl Room {
     #[must_use]
     pub const fn state(&self) -> &State {
         &self.state
+    }
+
+    /// Adds what attached connections are told.
+    fn told(&self, cx: &Cx<'_>, mut decision: Decision) -> Decision {
+        notice::add(&self.state, cx.settings, &mut decision);
+        decision
     }
 }
 
@@ -55,15 +61,15 @@ impl Object for Room {
     }
 
     fn decide(&self, cx: &Cx<'_>, call: &Call<'_>) -> Decision {
-        ops::decide(&self.state, cx, call)
+        self.told(cx, ops::decide(&self.state, cx, call))
     }
 
     fn on_due(&self, cx: &Cx<'_>) -> Decision {
-        deadline::on_due(&self.state, cx)
+        self.told(cx, deadline::on_due(&self.state, cx))
     }
 
     fn on_disconnect(&self, cx: &Cx<'_>, participant: ParticipantId, connection: u64) -> Decision {
-        deadline::on_disconnect(&self.state, cx, participant, connection)
+        self.told(cx, deadline::on_disconnect(&self.state, cx, participant, connection))
     }
 
     fn evolve(&mut self, event: &Event) {

@@ -5,12 +5,8 @@
 
 use object::{BlobId, Millis};
 
-/// Largest snapshot, in bytes.
-pub const SURFACE_BYTES_MAX: usize = 786_432;
-/// Shortest time between an agent's replacements, in milliseconds.
-pub const REPLACE_INTERVAL_MS: u64 = 2_000;
-/// Most agents with a surface at the same time.
-pub const SURFACES_MAX: usize = 3;
+use crate::limits::{SURFACE_PERIOD_MS, SURFACES_MAX};
+use crate::state::Surface;
 
 /// The accepted image types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,31 +37,6 @@ impl Mime {
     }
 }
 
-/// What an agent shows now.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Surface {
-    /// The blob with the bytes; also the public `snapshotId`.
-    pub snapshot: BlobId,
-    pub mime: Mime,
-    /// Bytes.
-    pub size: u64,
-    pub updated_at: Millis,
-}
-
-impl Surface {
-    /// `{kind, snapshotId, mimeType, size, updatedAt}` as rooms 5.1 shows it.
-    #[must_use]
-    pub fn to_json(&self) -> serde_json::Value {
-        serde_json::json!({
-            "kind": "workspace-snapshot",
-            "snapshotId": self.snapshot.to_string(),
-            "mimeType": self.mime.name(),
-            "size": self.size,
-            "updatedAt": self.updated_at.0,
-        })
-    }
-}
-
 /// Why a snapshot is not shown now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum AdmitError {
@@ -81,8 +52,8 @@ pub const fn admit(own: Option<&Surface>, others: usize, now: Millis) -> Result<
     match own {
         Some(own) => {
             let waited = now.since(own.updated_at);
-            if waited < REPLACE_INTERVAL_MS {
-                let retry_after_ms = REPLACE_INTERVAL_MS - waited;
+            if waited < SURFACE_PERIOD_MS {
+                let retry_after_ms = SURFACE_PERIOD_MS - waited;
                 return Err(AdmitError::RateLimited { retry_after_ms });
             }
             Ok(())
@@ -115,8 +86,9 @@ pub fn find<'a>(shown: Option<&'a Surface>, snapshot: &str) -> Result<&'a Surfac
 mod tests {
     use super::*;
 
-    const fn shown(at: u64) -> Surface {
-        Surface { snapshot: BlobId(9), mime: Mime::Png, size: 3, updated_at: Millis(at) }
+    fn shown(at: u64) -> Surface {
+        let mime = Mime::Png.name().into();
+        Surface { snapshot: BlobId(9), mime, size: 3, updated_at: Millis(at) }
     }
 
     #[test]

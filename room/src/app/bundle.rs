@@ -2,12 +2,14 @@
 //! (rooms 15.1).
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
+use object::Reject;
 use serde_json::{Map, Value};
 
-/// Largest bundle, in bytes of compact UTF-8 JSON.
-pub const BUNDLE_BYTES_MAX: usize = 49_152;
+use crate::limits::{APP_BUNDLE_BYTES_MAX, APP_STATE_BYTES_MAX};
+use crate::reject::Code;
+use crate::text::{Text, utf16_len};
+
 /// Longest title, in UTF-16 units.
 pub const TITLE_UTF16_MAX: usize = 80;
 /// Longest `html`, in UTF-16 units.
@@ -16,10 +18,8 @@ pub const HTML_UTF16_MAX: usize = 20_480;
 pub const CSS_UTF16_MAX: usize = 12_288;
 /// Longest `js`, in UTF-16 units.
 pub const JS_UTF16_MAX: usize = 32_768;
-/// Largest `initialState`, in bytes of compact UTF-8 JSON.
-pub const INITIAL_STATE_BYTES_MAX: usize = 16_384;
 
-const _: () = assert!(INITIAL_STATE_BYTES_MAX < BUNDLE_BYTES_MAX);
+const _: () = assert!(APP_STATE_BYTES_MAX < APP_BUNDLE_BYTES_MAX);
 
 /// Why a text is no bundle, in the contract's families.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -32,13 +32,26 @@ pub enum Fault {
     Invalid(&'static str),
 }
 
+impl From<Fault> for Reject {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Object => Code::GeneratedAppBundleObject.reject().field("bundle"),
+            Fault::TooLarge => {
+                let limit = APP_BUNDLE_BYTES_MAX as u64;
+                Code::GeneratedAppBundleTooLarge.reject().field("bundle").limit(limit)
+            }
+            Fault::Invalid(what) => Code::GeneratedAppBundleInvalid.because(what).field("bundle"),
+        }
+    }
+}
+
 /// A checked bundle: what the room keeps of it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Bundle {
-    title: Arc<str>,
+    title: Text,
     bytes: usize,
-    fingerprint: u128,
-    initial_state: Arc<str>,
+    digest: u128,
+    initial_state: Text,
 }
 
 impl std::fmt::Debug for Bundle {
@@ -55,7 +68,7 @@ impl Bundle {
             return Err(Fault::Object);
         };
         let compact = compact(text);
-        if compact.len() > BUNDLE_BYTES_MAX {
+        if compact.len() > APP_BUNDLE_BYTES_MAX {
             return Err(Fault::TooLarge);
         }
         exact_keys(&bundle, &["version", "manifest", "html", "css", "js", "initialState"])?;
@@ -69,19 +82,19 @@ impl Bundle {
             return Err(Fault::Invalid("initialState must be an object"));
         };
         let initial_state = state.to_string();
-        let fits = initial_state.len() <= INITIAL_STATE_BYTES_MAX;
+        let fits = initial_state.len() <= APP_STATE_BYTES_MAX;
         require(fits, "initialState is larger than 16384 bytes")?;
         Ok(Self {
             title: title.into(),
             bytes: compact.len(),
-            fingerprint: fingerprint(compact.as_bytes()),
+            digest: digest(compact.as_bytes()),
             initial_state: initial_state.into(),
         })
     }
 
     /// The manifest's title.
     #[must_use]
-    pub fn title(&self) -> &Arc<str> {
+    pub fn title(&self) -> &Text {
         &self.title
     }
 
@@ -93,13 +106,13 @@ impl Bundle {
 
     /// Equal for equal compact texts in the same key order.
     #[must_use]
-    pub const fn fingerprint(&self) -> u128 {
-        self.fingerprint
+    pub const fn digest(&self) -> u128 {
+        self.digest
     }
 
     /// Compact JSON of the state the app starts with.
     #[must_use]
-    pub fn initial_state(&self) -> &Arc<str> {
+    pub fn initial_state(&self) -> &Text {
         &self.initial_state
     }
 }
@@ -150,7 +163,7 @@ fn shortest(token: &str) -> Cow<'_, str> {
 
 /// FNV-1a over 128 bits. It guards against an accident only: a forger could but hide a change of
 /// its own bundle from itself.
-fn fingerprint(bytes: &[u8]) -> u128 {
+fn digest(bytes: &[u8]) -> u128 {
     const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
     bytes.iter().fold(OFFSET, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME))
@@ -162,7 +175,7 @@ fn check_manifest(manifest: Option<&Value>) -> Result<&str, Fault> {
     };
     exact_keys(manifest, &["title", "networkOrigins"])?;
     let title = manifest.get("title").and_then(Value::as_str).unwrap_or_default();
-    let units = title.encode_utf16().count();
+    let units = utf16_len(title);
     let plain = !title.contains(|c: char| matches!(c, '<' | '>') || c.is_control());
     require((1..=TITLE_UTF16_MAX).contains(&units) && plain, "manifest.title")?;
     let origins = manifest.get("networkOrigins").and_then(Value::as_array);
@@ -172,7 +185,7 @@ fn check_manifest(manifest: Option<&Value>) -> Result<&str, Fault> {
 
 fn check_source(source: Option<&str>, utf16_max: usize, what: &'static str) -> Result<(), Fault> {
     let Some(source) = source else { return Err(Fault::Invalid(what)) };
-    let units = source.encode_utf16().count();
+    let units = utf16_len(source);
     require((1..=utf16_max).contains(&units) && !source.contains('\0'), what)?;
     let lower = source.to_ascii_lowercase();
     let escapes = ["</script", "<iframe", "<object", "<embed", "javascript:"];

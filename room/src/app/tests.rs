@@ -1,6 +1,10 @@
 //! Tables over bundles, publications and state writes.
 
+use object::Millis;
+use serde_json::json;
+
 use super::*;
+use crate::limits::APP_BUNDLE_BYTES_MAX;
 
 fn bundle_json() -> Value {
     json!({
@@ -91,11 +95,11 @@ fn the_whole_is_measured_compact_before_its_parts() {
         bundle
     };
     let base = fill(1).to_string().len() - 1;
-    assert_eq!(family(&fill(BUNDLE_BYTES_MAX - base)), "ok");
-    assert_eq!(family(&fill(BUNDLE_BYTES_MAX - base + 1)), "generated_app_bundle_too_large");
+    assert_eq!(family(&fill(APP_BUNDLE_BYTES_MAX - base)), "ok");
+    assert_eq!(family(&fill(APP_BUNDLE_BYTES_MAX - base + 1)), "generated_app_bundle_too_large");
     // White space between tokens does not count.
-    let wide = fill(BUNDLE_BYTES_MAX - base).to_string().replacen('{', "{ \n\t ", 1);
-    assert_eq!(Bundle::parse(wide.as_bytes()).map(|b| b.bytes()), Ok(BUNDLE_BYTES_MAX));
+    let wide = fill(APP_BUNDLE_BYTES_MAX - base).to_string().replacen('{', "{ \n\t ", 1);
+    assert_eq!(Bundle::parse(wide.as_bytes()).map(|b| b.bytes()), Ok(APP_BUNDLE_BYTES_MAX));
 }
 
 #[test]
@@ -111,7 +115,7 @@ fn compact_text_keeps_order_and_meaning() {
     for (text, expected) in rows {
         assert_eq!(compact(text), expected);
     }
-    let print = |text: &str| Bundle::parse(text.as_bytes()).unwrap().fingerprint();
+    let print = |text: &str| Bundle::parse(text.as_bytes()).unwrap().digest();
     let a = r#"{"version":1,"manifest":{"title":"V","networkOrigins":[]},"html":"h","css":"c","js":"j","initialState":{}}"#;
     let b = r#"{"html":"h","version":1,"manifest":{"title":"V","networkOrigins":[]},"css":"c","js":"j","initialState":{}}"#;
     assert_eq!(print(a), print(&a.replace(',', ", ")));
@@ -119,19 +123,19 @@ fn compact_text_keeps_order_and_meaning() {
     assert_ne!(print(a), print(&a.replace("\"h\"", "\"H\"")));
 }
 
-fn publication(task: &str, n: u128, bundle: &Bundle) -> Publication {
-    Publication {
-        app: AppId(BlobId(n)),
-        task: task.into(),
+fn app(task: u64, bundle: &Bundle) -> App {
+    App {
+        instance: u128::from(task),
+        task,
         title: bundle.title().clone(),
-        bundle: BlobId(100 + n),
+        bundle: BlobId(100 + u128::from(task)),
         bundle_bytes: bundle.bytes() as u64,
-        fingerprint: bundle.fingerprint(),
+        digest: bundle.digest(),
         bundle_revision: 1,
         state: bundle.initial_state().clone(),
-        state_revision: 0,
+        state_revision: 3,
         created_at: Millis(1),
-        updated_at: Millis(1),
+        updated_at: Millis(2),
     }
 }
 
@@ -142,47 +146,56 @@ fn bundle(html: &str) -> Bundle {
 #[test]
 fn publishing_follows_authority_sameness_capacity() {
     let (primary, other) = (ParticipantId(1), ParticipantId(2));
-    let mut apps = Apps::default();
-    let first = bundle("one");
-    let admit = |apps: &Apps, task: &str, b: &Bundle, who| apps.admit(task, b, who, Some(primary));
-    assert_eq!(admit(&apps, "t1", &first, other), Err(AdmitError::NotAuthorized));
-    assert_eq!(apps.admit("t1", &first, primary, None), Err(AdmitError::NotAuthorized));
-    assert_eq!(admit(&apps, "t1", &first, primary), Ok(Publish::New));
-    for n in 1..=4 {
-        apps.put(publication(&format!("t{n}"), n, &first));
+    let (first, second) = (bundle("one"), bundle("two"));
+    let some: Vec<App> = (1..=3).map(|task| app(task, &first)).collect();
+    let full: Vec<App> = (1..=4).map(|task| app(task, &first)).collect();
+    let rows = [
+        (&some, 5, &first, other, Err(AdmitError::NotAuthorized)),
+        (&some, 1, &first, other, Err(AdmitError::NotAuthorized)),
+        (&some, 5, &first, primary, Ok(Publish::New)),
+        (&full, 1, &first, primary, Ok(Publish::Duplicate)),
+        (&full, 1, &second, primary, Ok(Publish::Changed { replaced: BlobId(101) })),
+        (&full, 5, &first, primary, Err(AdmitError::Capacity)),
+    ];
+    for (apps, task, bundle, who, expected) in rows {
+        assert_eq!(admit(apps, task, bundle, who, Some(primary)), expected, "{task} {who:?}");
     }
-    assert_eq!(admit(&apps, "t1", &first, primary), Ok(Publish::Duplicate));
-    assert_eq!(
-        admit(&apps, "t1", &bundle("two"), primary),
-        Ok(Publish::Changed { replaced: BlobId(101) })
-    );
-    assert_eq!(admit(&apps, "t5", &first, primary), Err(AdmitError::Capacity));
-    assert_eq!(apps.remove("t2"), Some(BlobId(102)));
-    assert_eq!(apps.remove("t2"), None);
-    assert_eq!(admit(&apps, "t5", &first, primary), Ok(Publish::New));
+    assert_eq!(admit(&[], 1, &first, primary, None), Err(AdmitError::NotAuthorized));
 }
 
 #[test]
 fn a_state_write_is_compare_and_swap() {
-    let mut apps = Apps::default();
-    apps.put(publication("t", 1, &bundle("x")));
+    let apps = [app(1, &bundle("x"))];
     let instance = AppId(BlobId(1)).to_string();
     let state = |bytes: usize| json!({"k": "x".repeat(bytes - 8)});
     let rows = [
-        ("generated:none", 0, json!({}), Err(StateError::NotFound)),
-        ("whiteboard:00000000", 0, json!({}), Err(StateError::NotFound)),
-        (&instance, 0, json!([]), Err(StateError::Invalid)),
+        ("generated:none", 3, json!({}), Err(StateError::NotFound)),
+        ("whiteboard:00000000", 3, json!({}), Err(StateError::NotFound)),
+        (&instance, 3, json!([]), Err(StateError::Invalid)),
         (&instance, 9, json!([]), Err(StateError::Invalid)),
-        (&instance, 0, state(4_097), Err(StateError::Invalid)),
-        (&instance, 1, json!({}), Err(StateError::Conflict { revision: 0 })),
-        (&instance, 0, json!({"n": 1}), Ok(r#"{"n":1}"#.into())),
-        (&instance, 0, state(4_096), Ok(state(4_096).to_string().into())),
+        (&instance, 3, state(4_097), Err(StateError::Invalid)),
+        (&instance, 2, json!({}), Err(StateError::Conflict { revision: 3 })),
+        (&instance, 3, json!({"n": 1}), Ok(r#"{"n":1}"#.into())),
+        (&instance, 3, state(4_096), Ok(state(4_096).to_string().into())),
     ];
     for (instance, revision, state, expected) in rows {
-        assert_eq!(apps.admit_state(instance, revision, &state), expected, "{instance} {revision}");
+        assert_eq!(
+            admit_state(&apps, instance, revision, &state),
+            expected,
+            "{instance} {revision}"
+        );
     }
-    apps.write_state(AppId(BlobId(1)), r#"{"n":1}"#.into(), Millis(9));
-    let now = apps.by_instance(&instance).unwrap();
-    assert_eq!((now.state_revision, &*now.state, now.updated_at), (1, r#"{"n":1}"#, Millis(9)));
-    assert_eq!(now.bundle_revision, 1);
+}
+
+#[test]
+fn a_publication_is_written_as_the_contract_shows() {
+    let bundle = bundle("x");
+    assert_eq!(
+        serde_json::to_value(PublicationView::of(&app(1, &bundle), "plan-0001")).unwrap(),
+        json!({
+            "appInstanceId": "generated:00000000-0000-0000-0000-000000000001",
+            "taskRequestId": "plan-0001", "title": "Vote", "bundleBytes": bundle.bytes(),
+            "bundleRevision": 1, "stateRevision": 3, "createdAt": 1, "updatedAt": 2,
+        })
+    );
 }

@@ -23,6 +23,10 @@ fn family(surface: &Value) -> &'static str {
     }
 }
 
+fn written(view: &LiveView) -> Value {
+    serde_json::to_value(SnapshotView::of(view, "plan-0001")).unwrap()
+}
+
 fn nested(depth: usize) -> Value {
     (1..depth).fold(
         json!({"type": "Text", "text": "x"}),
@@ -200,13 +204,13 @@ fn the_size_is_that_of_the_completed_snapshot() {
         Value::Object(map) => completed_bytes(&map, "plan-0001"),
         _ => 0,
     };
-    let fill = 1 + SNAPSHOT_BYTES_MAX - measure(1);
+    let fill = 1 + LIVE_VIEW_BYTES_MAX - measure(1);
     assert!((1..=400).contains(&fill), "{fill}");
-    assert_eq!(measure(fill), SNAPSHOT_BYTES_MAX);
+    assert_eq!(measure(fill), LIVE_VIEW_BYTES_MAX);
     assert_eq!(family(&fitting(fill)), "ok");
     assert_eq!(family(&fitting(fill + 1)), "live_view_too_large");
-    let done = parse(&fitting(fill)).unwrap().complete("plan-0001", ParticipantId(7));
-    assert_eq!(done.to_json().to_string().len(), SNAPSHOT_BYTES_MAX);
+    let done = parse(&fitting(fill)).unwrap().complete(1, ParticipantId(7));
+    assert_eq!(written(&done).to_string().len(), LIVE_VIEW_BYTES_MAX);
 }
 
 #[test]
@@ -217,38 +221,40 @@ fn admission_follows_authority_surface_revision_capacity() {
         let surface = json!({"surfaceId": surface, "revision": revision, "root": root, "data": {}});
         Draft::parse(&surface, "t").unwrap()
     };
-    let mut views = Views::default();
-    let admit =
-        |views: &Views, task: &str, d: &Draft, who| views.admit(task, d, who, Some(primary));
-    assert_eq!(admit(&views, "t", &draft("s", 1), other), Err(AdmitError::NotAuthorized));
-    assert_eq!(
-        admit(&views, "t", &draft("s", 2), primary),
-        Err(AdmitError::RevisionConflict { current: 0 })
-    );
-    assert_eq!(admit(&views, "t", &draft("s", 1), primary), Ok(()));
-    views.put(draft("s", 1).complete("t", primary));
+    let check = |views: &[LiveView], task, surface, revision, who| {
+        admit(views, task, &draft(surface, revision), who, Some(primary))
+    };
+    let mut views = vec![draft("s", 4).complete(1, primary)];
     let rows = [
-        (other, "x", 1, Err(AdmitError::NotAuthorized)),
-        (primary, "x", 1, Err(AdmitError::SurfaceMismatch)),
-        (primary, "s", 1, Err(AdmitError::RevisionConflict { current: 1 })),
-        (primary, "s", 9, Ok(())),
+        // A Task without a view: only its primary agent, and only revision 1.
+        (2, "s", 1, other, Err(AdmitError::NotAuthorized)),
+        (2, "s", 2, primary, Err(AdmitError::RevisionConflict)),
+        (2, "s", 1, primary, Ok(())),
+        // A Task with one: authority, then surface, then revision.
+        (1, "x", 1, other, Err(AdmitError::NotAuthorized)),
+        (1, "x", 1, primary, Err(AdmitError::SurfaceMismatch)),
+        (1, "s", 3, primary, Err(AdmitError::RevisionConflict)),
+        (1, "s", 4, primary, Err(AdmitError::RevisionConflict)),
+        (1, "s", 9, primary, Ok(())),
     ];
-    for (who, surface, revision, expected) in rows {
-        assert_eq!(admit(&views, "t", &draft(surface, revision), who), expected, "{surface}");
+    for (task, surface, revision, who, expected) in rows {
+        assert_eq!(
+            check(&views, task, surface, revision, who),
+            expected,
+            "{task} {surface} {revision}"
+        );
     }
     // The current author keeps the authority, whoever the primary agent is now.
-    assert_eq!(views.admit("t", &draft("s", 2), primary, Some(other)), Ok(()));
-    assert_eq!(views.admit("u", &draft("s", 1), primary, None), Err(AdmitError::NotAuthorized));
+    assert_eq!(admit(&views, 1, &draft("s", 5), primary, Some(other)), Ok(()));
+    assert_eq!(admit(&views, 2, &draft("s", 1), primary, None), Err(AdmitError::NotAuthorized));
 
-    for n in 1..VIEWS_MAX {
-        views.put(draft("s", 1).complete(&format!("t{n}"), primary));
+    for task in 2..=16 {
+        views.push(draft("s", 1).complete(task, primary));
     }
-    assert_eq!(views.len(), VIEWS_MAX);
-    assert_eq!(admit(&views, "new", &draft("s", 1), primary), Err(AdmitError::Capacity));
+    assert_eq!(views.len(), LIVE_VIEWS_MAX);
+    assert_eq!(check(&views, 17, "s", 1, primary), Err(AdmitError::Capacity));
     // A revision of a view that is there always fits.
-    assert_eq!(admit(&views, "t", &draft("s", 2), primary), Ok(()));
-    views.remove("t1");
-    assert_eq!(admit(&views, "new", &draft("s", 1), primary), Ok(()));
+    assert_eq!(check(&views, 1, "s", 5, primary), Ok(()));
 }
 
 #[test]
@@ -257,9 +263,10 @@ fn a_snapshot_is_written_as_the_contract_shows() {
         json!({"type": "Column", "children": [{"type": "Value", "path": "points"}]}),
         json!({"points": 0}),
     );
-    let done = parse(&surface).unwrap().complete("plan-0001", ParticipantId(1));
+    let draft = parse(&surface).unwrap();
+    let done = draft.complete(4, ParticipantId(1));
     assert_eq!(
-        done.to_json(),
+        written(&done),
         json!({
             "surfaceId": "score", "revision": 1,
             "root": {"type": "Column", "children": [{"type": "Value", "path": "points"}]},
@@ -267,5 +274,5 @@ fn a_snapshot_is_written_as_the_contract_shows() {
             "authorityAgentId": "00000000-0000-0000-0000-000000000001",
         })
     );
-    assert!(!format!("{done:?}").contains("points"));
+    assert!(!format!("{draft:?} {done:?}").contains("points"));
 }
