@@ -44,6 +44,7 @@ pub struct Clock {
 /// Monotonic time begins here, so that "one hour ago" can be written at the start.
 const MONO_BASE_MS: u64 = 86_400_000;
 
+#[expect(clippy::disallowed_methods, reason = "this is where time is read")]
 impl Clock {
     /// The clocks of the machine.
     #[must_use]
@@ -62,9 +63,9 @@ impl Clock {
     #[must_use]
     pub fn now(&self) -> Millis {
         match self.wall {
-            Wall::System => Millis(
-                SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| whole_ms(since)),
-            ),
+            Wall::System => {
+                Millis(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, whole_ms))
+            }
             Wall::From(start) => start.plus(whole_ms(self.base.elapsed())),
         }
     }

@@ -18,7 +18,7 @@ pub struct Config {
     pub wait_active_period_ms: u64,
     /// Answers with news that may follow each other at once (B, ours 7).
     pub wait_burst: u32,
-    /// Longest time a wait may be held; the object's settings decide whether any is.
+    /// Longest time a wait is held, whatever the object asks for.
     pub hold_ms_max: u64,
     /// Calls waiting for one object; more are refused as overloaded.
     pub mailbox_calls_max: usize,

@@ -19,7 +19,7 @@ impl Book {
         let passes = || held.iter().filter_map(|held| held.call.pass);
         let restore = |poller: &Poller| {
             let mut cadence = poller.cadence(now);
-            if let Some(pass) = passes().filter(|pass| pass.who == poller.who).last() {
+            if let Some(pass) = passes().rfind(|pass| pass.who == poller.who) {
                 cadence.hold(pass.ticket, pass.start);
             }
             (poller.who, cadence)
@@ -117,8 +117,8 @@ mod tests {
     fn the_stalest_entry_makes_room_and_its_owner_gets_one_token() {
         let rule = Rule { active_period_ms: 2_000, period_ms: 10_000, burst: 3 };
         let mut book = Book::default();
-        for who in 1..=3 {
-            book.join(ParticipantId(who), Mono(who as u64 * 1_000), 2);
+        for who in 1..=3u128 {
+            book.join(ParticipantId(who), Mono(1_000 * u64::try_from(who).unwrap()), 2);
         }
         let known: Vec<u128> = book.entries().iter().map(|(who, _)| who.0).collect();
         assert_eq!(known, [2, 3]);

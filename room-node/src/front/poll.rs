@@ -5,13 +5,13 @@ use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use object::{Class, IdlePoll, Millis, Object, ObjectId, ParticipantId, Poll, Reply};
+use object::{Class, IdlePoll, Millis, Object, ObjectId, ParticipantId, Poll, Reject, Reply};
 
 use super::book::Book;
 use super::cadence::Admission;
 use super::stub::{Poller, Stub};
 use crate::error;
-use crate::host::{Cause, Inner, PassKey, Pending, Request, Response, Shard, Verdict};
+use crate::host::{Active, Cause, Inner, PassKey, Pending, Request, Response, Shard, Verdict};
 use crate::store;
 
 /// What a stub says to a poll.
@@ -79,7 +79,7 @@ impl<O: Object> Inner<O> {
         }
         let (entry, pass) = match self.admit(&mut shard, &mut pending, who) {
             Ok(admitted) => admitted,
-            Err(refused) => return Begun::Ended(refused),
+            Err(refused) => return Begun::Ended(*refused),
         };
         match self.push(&entry, pending) {
             Ok(()) => Begun::Waits(pass),
@@ -95,10 +95,10 @@ impl<O: Object> Inner<O> {
         shard: &mut Shard,
         pending: &mut Pending,
         who: ParticipantId,
-    ) -> Result<(Arc<crate::host::Active>, PassKey), Response> {
+    ) -> Result<(Arc<Active>, PassKey), Box<Response>> {
         let entry = self
             .entry(shard, &pending.request.object, Cause::Poll, Book::default)
-            .map_err(Response::refused)?;
+            .map_err(|reject| Box::new(Response::refused(reject)))?;
         let (now, entries_max) = (self.clock.mono(), self.config.cadence_entries_max);
         let request = pending.request.request;
         let (admission, pass) = entry.book().admit(self.rule, who, request, now, entries_max);
@@ -107,14 +107,14 @@ impl<O: Object> Inner<O> {
         Ok((entry, pass))
     }
 
-    fn admitted(&self, admission: Admission) -> Result<(), Response> {
+    fn admitted(&self, admission: Admission) -> Result<(), Box<Response>> {
         match admission {
             Admission::Admitted | Admission::Replaces => Ok(()),
-            Admission::Pending => Err(Response::refused(error::wait_already_pending())),
+            Admission::Pending => Err(Box::new(Response::refused(error::wait_already_pending()))),
             Admission::TooEarly(ms) => {
                 self.metrics.waits_refused.with_label_values(&["owner"]).inc();
                 let result = Err(error::wait_rate_limited(ms));
-                Err(Response { result, next_wait_ms: Some(ms) })
+                Err(Box::new(Response { result, next_wait_ms: Some(ms) }))
             }
         }
     }
@@ -139,7 +139,7 @@ impl<O: Object> Inner<O> {
         }
         let admission = cadence.admit(self.rule, call.request.request, now);
         if let Err(refused) = self.admitted(admission) {
-            return AtStub::Refused(refused);
+            return AtStub::Refused(*refused);
         }
         // Expiry is recorded by the object before anybody is told.
         if admission == Admission::Replaces || due.is_some_and(|due| due <= wall) {
@@ -171,7 +171,7 @@ impl<O: Object> Inner<O> {
         if let Some(horizon) = horizon
             && let Err(refused) = self.write_horizon(object, &horizon).await
         {
-            return refused;
+            return Response::refused(refused);
         }
         self.metrics.stub_answers.inc();
         splice_retry_after(&mut reply.body, next_wait_ms);
@@ -180,7 +180,7 @@ impl<O: Object> Inner<O> {
     }
 
     // The lease is stored before the poller is told; a failure takes the whole poll back.
-    async fn write_horizon(&self, object: &ObjectId, horizon: &Horizon) -> Result<(), Response> {
+    async fn write_horizon(&self, object: &ObjectId, horizon: &Horizon) -> Result<(), Reject> {
         self.metrics.lease_writes.inc();
         let lease = vec![(horizon.before.who, horizon.stored)];
         let (id, fence, due) = (object, horizon.fence, horizon.due);
@@ -199,7 +199,7 @@ impl<O: Object> Inner<O> {
                 shard.put_stub(object, &stub);
             }
         }
-        Err(Response::refused(error::unavailable()))
+        Err(error::unavailable())
     }
 }
 

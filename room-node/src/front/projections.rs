@@ -28,11 +28,11 @@ impl Projections {
     pub(crate) fn keep(&self, bytes: &Arc<[u8]>) -> u32 {
         let hash = xxhash_rust::xxh3::xxh3_128(bytes);
         let mut table = self.lock();
-        if let Some(number) = table.by_hash.get(&hash).copied() {
-            if let Some(Some(kept)) = table.kept.get_mut(number as usize) {
-                kept.users += 1;
-                return number;
-            }
+        if let Some(number) = table.by_hash.get(&hash).copied()
+            && let Some(Some(kept)) = table.kept.get_mut(number as usize)
+        {
+            kept.users += 1;
+            return number;
         }
         table.bytes += bytes.len();
         let kept = Some(Kept { bytes: Arc::clone(bytes), users: 1 });

@@ -345,7 +345,7 @@ mod tests {
         Stub {
             fence: Fence { epoch: 3, nonce: u64::MAX - number },
             sequence: 12,
-            due: (number % 2 == 0).then(|| WALL.plus(number)),
+            due: (number.is_multiple_of(2)).then(|| WALL.plus(number)),
             touched: Mono(NOW.0 / TOUCHED_UNIT_MS * TOUCHED_UNIT_MS),
             projection: 9,
             tick: 900_000,
@@ -414,7 +414,11 @@ mod tests {
     impl Stubs {
         // Summing each time would be quadratic; all records of this test are alike.
         fn heap_bytes_per_stub(&self, number: u64) -> usize {
-            if number < 1_000 || number % 997 != 0 { 0 } else { self.heap_bytes() / self.len() }
+            if number < 1_000 || !number.is_multiple_of(997) {
+                0
+            } else {
+                self.heap_bytes() / self.len()
+            }
         }
     }
 }

@@ -209,3 +209,25 @@ fn unwrap_snapshot(bytes: &Bytes) -> Result<Bytes, LoadError> {
     }
     Ok(state)
 }
+
+/// Hands out an activation that was never stored.
+#[cfg(test)]
+pub(super) fn with_fresh<O: Object, T>(
+    host: &Inner<O>,
+    id: &ObjectId,
+    then: impl FnOnce(&mut Live<O>) -> T,
+) -> T {
+    let fence = Fence { epoch: 1, nonce: 1 };
+    let claimed = Claimed {
+        fence,
+        lsn: 0,
+        snapshot: None,
+        tail: Vec::new(),
+        leases: Vec::new(),
+        due: None,
+        written: Millis(0),
+        created: true,
+    };
+    let Ok(mut live) = fold::<O>(host, id, claimed) else { unreachable!("nothing to read") };
+    then(&mut live)
+}

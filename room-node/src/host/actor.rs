@@ -15,6 +15,7 @@ use super::lifecycle::{self, Inputs, Rest};
 use super::live::{Current, Env, Live};
 use super::mailbox::Message;
 use super::{Inner, effects};
+use crate::clock::Mono;
 use crate::error;
 use crate::store;
 
@@ -55,7 +56,9 @@ async fn stage<O: Object>(host: &Arc<Inner<O>>, entry: &Arc<Active>, first: bool
         matches!(call.request.op.activation, Activation::MayCreate | Activation::MustCreate)
     });
     let exact = entry.take_from_stub();
-    match activation::load(host, &entry.id, may_create, &exact).await {
+    let loaded = Box::pin(activation::load(host, &entry.id, may_create, &exact)).await;
+    drop(exact);
+    match loaded {
         Ok(loaded) => {
             let mut live = begin(host, entry, loaded, first);
             let end = Box::pin(serve(host, entry, &mut live)).await;
@@ -102,35 +105,61 @@ fn begin<O: Object>(
     Box::new(live)
 }
 
+// What an idle object waits in is kept small: rare and large steps are boxed while they last.
 async fn serve<O: Object>(host: &Arc<Inner<O>>, entry: &Arc<Active>, live: &mut Live<O>) -> End {
     loop {
         if host.is_dead() {
             return End::Over;
         }
-        let mut batch = Box::<Batch>::default();
-        let mut current = Current::default();
-        let env = Env {
-            settings: &host.settings,
-            config: &host.config,
-            metrics: &host.metrics,
-            now: host.clock.now(),
-        };
-        let gathered = catch_unwind(AssertUnwindSafe(|| {
-            live.gather(&env, &entry.mailbox, &mut batch, &mut current);
-        }));
-        if gathered.is_err() {
-            panicked(host, entry, live, *batch, current).await;
-            return End::Rebuild;
-        }
-        if batch.is_empty() && batch.retry.is_empty() {
-            if let Some(end) = idle(host, entry, live).await {
-                return end;
+        let step = match gather(host, entry, live) {
+            Gathered::Nothing => match at_rest(host, live) {
+                Rest::Stay(until) => {
+                    let at = host.clock.instant(stay_until(host, live, until));
+                    // A sleep that ends and one that is cut short are the same to the loop.
+                    let _either = tokio::time::timeout_at(at, entry.mailbox.woken()).await;
+                    None
+                }
+                rest @ (Rest::Stub | Rest::Cold | Rest::Vanish) => {
+                    Box::pin(fall_asleep(host, entry, live, rest)).await
+                }
+            },
+            Gathered::Batch(batch) => Box::pin(settle(host, entry, live, batch)).await,
+            Gathered::Panicked(batch, current) => {
+                Box::pin(panicked(host, entry, live, batch, current)).await;
+                Some(End::Rebuild)
             }
-            continue;
-        }
-        if let Some(end) = Box::pin(settle(host, entry, live, *batch)).await {
+        };
+        if let Some(end) = step {
             return end;
         }
+    }
+}
+
+enum Gathered {
+    Nothing,
+    Batch(Box<Batch>),
+    Panicked(Box<Batch>, Current),
+}
+
+// One batch of decisions. Their panics end here.
+fn gather<O: Object>(host: &Inner<O>, entry: &Active, live: &mut Live<O>) -> Gathered {
+    let mut batch = Box::<Batch>::default();
+    let mut current = Current::default();
+    let env = Env {
+        settings: &host.settings,
+        config: &host.config,
+        metrics: &host.metrics,
+        now: host.clock.now(),
+    };
+    let gathered = catch_unwind(AssertUnwindSafe(|| {
+        live.gather(&env, &entry.mailbox, &mut batch, &mut current);
+    }));
+    if gathered.is_err() {
+        Gathered::Panicked(batch, current)
+    } else if batch.is_empty() && batch.retry.is_empty() {
+        Gathered::Nothing
+    } else {
+        Gathered::Batch(batch)
     }
 }
 
@@ -139,7 +168,7 @@ async fn settle<O: Object>(
     host: &Arc<Inner<O>>,
     entry: &Arc<Active>,
     live: &mut Live<O>,
-    batch: Batch,
+    batch: Box<Batch>,
 ) -> Option<End> {
     match commit::commit(host, &entry.id, live, &batch).await {
         Committed::Stored => {
@@ -185,7 +214,12 @@ async fn settle<O: Object>(
 }
 
 // The output gate opens: the batch is stored.
-fn release<O: Object>(host: &Arc<Inner<O>>, entry: &Arc<Active>, live: &mut Live<O>, batch: Batch) {
+fn release<O: Object>(
+    host: &Arc<Inner<O>>,
+    entry: &Arc<Active>,
+    live: &mut Live<O>,
+    batch: Box<Batch>,
+) {
     live.ask_parked |= batch.changed && !live.parked.is_empty();
     if std::mem::take(&mut live.for_poll) {
         if batch.command {
@@ -224,7 +258,7 @@ async fn panicked<O: Object>(
     host: &Arc<Inner<O>>,
     entry: &Arc<Active>,
     live: &mut Live<O>,
-    batch: Batch,
+    batch: Box<Batch>,
     current: Current,
 ) {
     host.metrics.panics.inc();
@@ -261,33 +295,37 @@ fn put_back_parked<O: Object>(host: &Inner<O>, entry: &Arc<Active>, live: &mut L
 /// A tail up to this long is read again rather than rewritten.
 const TAIL_FRAMES_KEPT: usize = 32;
 
-async fn idle<O: Object>(
-    host: &Arc<Inner<O>>,
-    entry: &Arc<Active>,
-    live: &mut Live<O>,
-) -> Option<End> {
-    let now = host.clock.mono();
-    let rest = lifecycle::rest(
+fn at_rest<O: Object>(host: &Inner<O>, live: &Live<O>) -> Rest {
+    let backs_off = live.due_backoff_ms > 0;
+    lifecycle::rest(
         &host.config,
         Inputs {
-            now,
+            now: host.clock.mono(),
             commanded: live.commanded,
             busy: live.object.busy(),
             work_parked: live.parked.iter().any(|parked| !parked.call.request.op.wait),
+            backs_off_until: backs_off.then(|| host.clock.when(live.due_not_before)),
             behind: live.heard.iter().any(|(_, seen)| *seen < live.lsn),
             stored: live.lsn > 0,
             draining: host.is_draining(),
         },
-    );
+    )
+}
+
+// When an object at rest is looked at again at the latest.
+fn stay_until<O: Object>(host: &Inner<O>, live: &Live<O>, until: Mono) -> Mono {
+    let at = live.next_time().map_or(until, |at| until.min(host.clock.when(at)));
+    at.max(host.clock.mono().plus(1))
+}
+
+async fn fall_asleep<O: Object>(
+    host: &Arc<Inner<O>>,
+    entry: &Arc<Active>,
+    live: &mut Live<O>,
+    rest: Rest,
+) -> Option<End> {
     match rest {
-        Rest::Stay(until) => {
-            let timed = live.next_time().map_or(until, |at| until.min(host.clock.when(at)));
-            tokio::select! {
-                () = entry.mailbox.woken() => {}
-                () = host.clock.sleep_until(timed.max(now.plus(1))) => {}
-            }
-            None
-        }
+        Rest::Stay(_) => None,
         Rest::Stub | Rest::Cold => {
             // A poll that only built a stub writes no snapshot for a short tail.
             let worth = live.wrote || live.tail_frames > TAIL_FRAMES_KEPT;
@@ -378,4 +416,13 @@ fn answer_absent<O: Object>(host: &Inner<O>, entry: &Arc<Active>, may_create: bo
         }
     }
     host.put_back(entry, creating);
+}
+
+/// Bytes of the futures an idle activation holds: the task, its stage and its serving loop.
+#[cfg(test)]
+pub(super) fn future_bytes<O: Object>(host: &Arc<Inner<O>>, entry: &Arc<Active>) -> usize {
+    let run = run(Arc::clone(host), Arc::clone(entry));
+    let stage = stage(host, entry, true);
+    let serve = |live: &mut Live<O>| size_of_val(&serve(host, entry, live));
+    size_of_val(&run) + size_of_val(&stage) + activation::with_fresh(host, &entry.id, serve)
 }

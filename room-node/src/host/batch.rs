@@ -16,6 +16,7 @@ pub(super) struct Batch {
     pub(super) answers: Vec<(Box<Pending>, Verdict)>,
     pub(super) parked: Vec<Parked>,
     /// Calls that met the end of the object before they were decided.
+    #[expect(clippy::vec_box, reason = "calls stay boxed on their way through queues")]
     pub(super) retry: Vec<Box<Pending>>,
     pub(super) lost: Vec<(ParticipantId, u64)>,
     pub(super) effects: Vec<Effect>,
@@ -140,6 +141,7 @@ impl Batch {
     }
 
     /// The calls that name a blob, and the rest to be decided again.
+    #[expect(clippy::vec_box, reason = "calls stay boxed on their way through queues")]
     pub(super) fn split_by_blob(self, blob: BlobId) -> (Vec<Box<Pending>>, Vec<Message>) {
         let mut named = Vec::new();
         let mut rest = Vec::new();

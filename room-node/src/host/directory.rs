@@ -142,7 +142,7 @@ impl Shard {
     /// The wait of a participant that is held beside a stub.
     pub(crate) fn held_pass(&self, id: &ObjectId, who: ParticipantId) -> Option<PassKey> {
         let held = self.held.get(id)?.iter().filter(|held| !held.call.is_abandoned());
-        held.filter_map(|held| held.call.pass).filter(|pass| pass.who == who).last()
+        held.filter_map(|held| held.call.pass).rfind(|pass| pass.who == who)
     }
 
     /// Tells held waits whose time has come; returns how many.

@@ -10,9 +10,9 @@ use super::Inner;
 pub(super) fn perform<O: Object>(host: &Arc<Inner<O>>, id: &ObjectId, effects: Vec<Effect>) {
     for effect in effects {
         let closed = match effect {
-            Effect::Notify { connection, frame } => host.subscribers.notify(id, connection, frame),
+            Effect::Notify { connection, frame } => host.subscribers.notify(id, connection, &frame),
             Effect::NotifyParticipant { participant, frame } => {
-                host.subscribers.notify_participant(id, participant, frame)
+                host.subscribers.notify_participant(id, participant, &frame)
             }
             Effect::Disconnect { participant, close_code } => {
                 host.subscribers.disconnect(id, participant, close_code)

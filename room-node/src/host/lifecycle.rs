@@ -13,6 +13,8 @@ pub(super) struct Inputs {
     pub(super) busy: bool,
     /// A call that is no wait is parked.
     pub(super) work_parked: bool,
+    /// A due handler that failed is asked again then; asleep, it would be asked at once.
+    pub(super) backs_off_until: Option<Mono>,
     /// An agent heard on this activation has not seen the latest events yet.
     pub(super) behind: bool,
     /// Something of the object is in the store.
@@ -48,6 +50,9 @@ pub(super) fn rest(config: &Config, inputs: Inputs) -> Rest {
     if inputs.now < sleepy {
         return Rest::Stay(sleepy);
     }
+    if let Some(until) = inputs.backs_off_until.filter(|until| *until > inputs.now) {
+        return Rest::Stay(until);
+    }
     // An agent that is behind comes back within its period and would only wake the object.
     if inputs.behind {
         return Rest::Stay(inputs.now.plus(config.wait_period_ms));
@@ -67,6 +72,7 @@ mod tests {
             commanded: Mono(0),
             busy: false,
             work_parked: false,
+            backs_off_until: None,
             behind: false,
             stored: true,
             draining: false,
@@ -76,6 +82,8 @@ mod tests {
             (Inputs { now: Mono(29_999), ..idle }, Rest::Stay(Mono(30_000))),
             (Inputs { busy: true, ..idle }, Rest::Stay(Mono(60_000))),
             (Inputs { work_parked: true, ..idle }, Rest::Stay(Mono(60_000))),
+            (Inputs { backs_off_until: Some(Mono(31_000)), ..idle }, Rest::Stay(Mono(31_000))),
+            (Inputs { backs_off_until: Some(Mono(30_000)), ..idle }, Rest::Stub),
             (Inputs { behind: true, ..idle }, Rest::Stay(Mono(40_000))),
             (Inputs { stored: false, now: Mono(0), ..idle }, Rest::Vanish),
             (Inputs { draining: true, busy: true, ..idle }, Rest::Cold),

@@ -161,7 +161,7 @@ impl<O: Object> Live<O> {
             return;
         }
         let mut parked = std::mem::take(&mut self.parked).into_iter();
-        while let Some(one) = parked.next() {
+        for one in parked.by_ref() {
             let why = if one.call.is_abandoned() {
                 Why::Cancelled
             } else if one.until <= env.now {
@@ -200,7 +200,7 @@ impl<O: Object> Live<O> {
                 return;
             }
         }
-        let call: &Box<Pending> = current.0.insert(call);
+        let call: &Pending = current.0.insert(call);
         let outcome = self.outcome(env, batch, call, why);
         let Some(call) = current.0.take() else { return };
         match outcome {
@@ -220,7 +220,11 @@ impl<O: Object> Live<O> {
                     let full = error::overloaded("Too many calls are held here; try again.");
                     batch.answers.push((call, Err(full)));
                 } else {
-                    batch.parked.push(Parked { call, until });
+                    let longest = match call.request.op.wait {
+                        true => call.since.plus(env.config.hold_ms_max),
+                        false => until,
+                    };
+                    batch.parked.push(Parked { call, until: until.min(longest) });
                 }
             }
         }

@@ -10,6 +10,8 @@ mod call;
 mod commit;
 mod directory;
 mod effects;
+#[cfg(test)]
+mod footprint;
 mod lifecycle;
 mod live;
 mod mailbox;
@@ -526,7 +528,12 @@ const DRAIN_STEP_MS: u64 = 10;
 
 /// Random bits of the operating system.
 pub(crate) fn random_u128() -> u128 {
-    u128::from(random_u64()) << 64 | u128::from(random_u64())
+    let mut bytes = [0; 16];
+    // A machine without randomness could mint equal fences: nothing may go on.
+    if getrandom::fill(&mut bytes).is_err() {
+        std::process::abort();
+    }
+    u128::from_ne_bytes(bytes)
 }
 
 /// Random bits of the operating system.

@@ -109,7 +109,7 @@ impl Subscribers {
         &self,
         object: &ObjectId,
         connection: u64,
-        frame: Vec<u8>,
+        frame: &[u8],
     ) -> Vec<(ParticipantId, u64)> {
         self.send(object, frame, |known| known.connection == connection)
     }
@@ -119,7 +119,7 @@ impl Subscribers {
         &self,
         object: &ObjectId,
         participant: ParticipantId,
-        frame: Vec<u8>,
+        frame: &[u8],
     ) -> Vec<(ParticipantId, u64)> {
         self.send(object, frame, |known| known.participant == participant)
     }
@@ -141,7 +141,7 @@ impl Subscribers {
     fn send(
         &self,
         object: &ObjectId,
-        frame: Vec<u8>,
+        frame: &[u8],
         to: impl Fn(&Subscriber) -> bool,
     ) -> Vec<(ParticipantId, u64)> {
         let mut slow = Vec::new();
@@ -155,7 +155,7 @@ impl Subscribers {
                 self.metrics.subscriber_frames.inc();
                 let gauge = self.metrics.subscriber_frames.clone();
                 let queued = Queued { frames: Arc::clone(&known.frames), gauge };
-                known.sink.push(known.connection, Notice::Frame(frame.clone()), Some(queued));
+                known.sink.push(known.connection, Notice::Frame(frame.to_vec()), Some(queued));
             }
         }
         if slow.is_empty() {

@@ -21,8 +21,8 @@ pub(super) fn request<O: Object>(call: v1::Call, now: Mono) -> Result<Request, R
             (Some(id), false) => Caller::Participant(ParticipantId(id)),
             (Some(id), true) => Caller::Joining(ParticipantId(id)),
         },
-        args: call.args.into(),
-        blob: call.blob.map(Into::into),
+        args: call.args,
+        blob: call.blob,
         request: RequestId(optional_id(&call.request)?.unwrap_or_default()),
         attempt: call.attempt.max(1),
         age_ms: call.age_ms,
@@ -60,7 +60,7 @@ pub(super) fn answer(id: u64, response: Response) -> v1::Down {
     let what = match response.result {
         Ok(success) => v1::answer::What::Success(v1::Success {
             body: success.body.into(),
-            blob: success.blob.map(Into::into),
+            blob: success.blob,
             image_mime: success.image_mime,
         }),
         Err(reject) => v1::answer::What::Refusal(class::refusal(reject)),

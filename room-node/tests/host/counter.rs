@@ -146,6 +146,10 @@ impl Object for Counter {
 
     fn on_due(&self, cx: &Cx<'_, Settings>) -> Answer {
         let mut made = Decision::only(body("{}".to_owned()));
+        // A handler that is due and does nothing.
+        if self.value == 667 {
+            return made;
+        }
         if self.alarm.is_some_and(|at| at <= cx.now) {
             made.events.push(Event::Rang);
             assert!(self.value != 666, "a poisoned counter");
@@ -221,7 +225,7 @@ impl Object for Counter {
 
     fn decode_event(_schema: u32, bytes: &[u8]) -> Result<Event, CodecError> {
         let damaged = CodecError::Damaged { what: "event" };
-        let (tag, rest) = bytes.split_first().ok_or(damaged.clone())?;
+        let (tag, rest) = bytes.split_first().ok_or_else(|| damaged.clone())?;
         let number = u128::from_be_bytes(rest.try_into().map_err(|_| damaged.clone())?);
         Ok(match tag {
             1 => Event::Joined(ParticipantId(number)),

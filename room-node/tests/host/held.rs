@@ -27,6 +27,16 @@ async fn a_held_wait_ends_by_news_or_by_its_time() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn no_wait_is_held_longer_than_the_host_allows() {
+    let rig = Rig::with(|config| config.hold_ms_max = 3_000, 20_000);
+    rig.join("a", 1).await;
+    let begun = rig.clock.mono();
+    let quiet = rig.full("wait", "a", 1, "0").await;
+    assert_eq!(rig.clock.mono().since(begun), 3_000);
+    assert_eq!(quiet.next_wait_ms, Some(7_000));
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_wait_is_held_and_the_same_request_takes_its_place() {
     let rig = Rig::with(|_| {}, 5_000);
     rig.join("a", 1).await;
@@ -61,6 +71,7 @@ async fn a_held_wait_never_keeps_an_object_awake() {
         |config| {
             config.idle_to_stub_ms = 1_000;
             config.agent_lease_ms = 1_000_000;
+            config.hold_ms_max = 25_000;
         },
         20_000,
     );

@@ -2,7 +2,7 @@
 
 use room_node::store::memory::{Fault, Method};
 
-use super::rig::{Rig, pass};
+use super::rig::{Rig, hush_poison, pass};
 
 #[tokio::test(start_paused = true)]
 async fn timers_fire_within_a_second_awake_asleep_cold_and_after_a_restart() {
@@ -49,7 +49,19 @@ async fn a_timer_survives_a_failed_append_and_rings_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_handler_that_does_nothing_is_asked_less_and_less_often() {
+    let rig = Rig::with(|config| config.agent_lease_ms = 100_000_000, 0);
+    rig.join("a", 1).await;
+    rig.call("add", "a", 1, "667").await;
+    rig.call("alarm", "a", 1, "1000").await;
+    pass(600_000).await;
+    assert!(rig.wakes("timer") <= 1, "{}", rig.wakes("timer"));
+    assert_eq!(rig.get("a").await, r#"ok {"value":667,"rang":0}"#);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_thousand_poisoned_objects_do_not_delay_the_next_timer() {
+    hush_poison();
     let rig = Rig::with(
         |config| {
             config.idle_to_stub_ms = 1_000;
