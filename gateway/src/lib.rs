@@ -6,12 +6,15 @@
 //! nothing that a restart would lose for a client, except open connections.
 #![forbid(unsafe_code)]
 
+pub mod admin;
 pub mod cadence;
 pub mod call;
 pub mod client_addr;
 pub mod clock;
 pub mod config;
 pub mod error;
+#[cfg(test)]
+mod fake_node;
 pub mod guard;
 pub mod handle;
 pub mod http;

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http_body::Body;
 use proto::v1;
 use proto::v1::room_node_client::RoomNodeClient;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::client::GrpcService;
 
@@ -71,6 +71,8 @@ pub(super) enum NoAnswer {
 #[derive(Clone)]
 pub(super) struct Link {
     state: Arc<Mutex<State>>,
+    /// Told whenever a stream has been opened.
+    opened: Arc<Notify>,
 }
 
 #[derive(Default)]
@@ -94,8 +96,8 @@ impl fmt::Debug for Link {
 
 impl Link {
     /// A link without a stream; [`Link::run`] gives it one.
-    pub(super) fn new() -> Self {
-        Self { state: Arc::default() }
+    pub(super) fn new(opened: Arc<Notify>) -> Self {
+        Self { state: Arc::default(), opened }
     }
 
     /// Keeps a stream open for as long as the future is polled.
@@ -110,6 +112,7 @@ impl Link {
                     backoff = REOPEN_FIRST;
                     metrics.links_open.inc();
                     self.lock().up = Some(up);
+                    self.opened.notify_waiters();
                     let end = self.read(response.into_inner()).await;
                     self.close();
                     metrics.links_open.dec();

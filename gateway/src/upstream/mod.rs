@@ -11,6 +11,7 @@ use bytes::Bytes;
 use object::{Class, ObjectId, ParticipantId, RequestId};
 use proto::v1;
 use proto::v1::room_node_client::RoomNodeClient;
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 pub use link::{LINK_QUEUE_MAX, Transport};
@@ -21,8 +22,11 @@ use crate::clock::{self, Instant};
 use crate::error::Refusal;
 use crate::metrics::Metrics;
 
-/// Added to what a node is told of the deadline's end, so that its own refusal arrives in time.
+/// Taken off what a node is told of the deadline, so that its own refusal arrives in time.
 const DEADLINE_MARGIN: Duration = Duration::from_millis(20);
+
+/// How long one attempt waits for a stream to open, if there is none.
+const OPEN_WAIT: Duration = Duration::from_secs(1);
 
 /// One call as the node gets it, whatever the number of attempts.
 #[derive(Clone)]
@@ -75,6 +79,8 @@ pub struct Upstream {
 #[derive(Debug)]
 struct Inner {
     links: Box<[Link]>,
+    /// Told whenever one of the links has opened a stream.
+    opened: Arc<Notify>,
     tasks: Vec<AbortHandle>,
     turn: AtomicUsize,
     inflight: AtomicUsize,
@@ -101,7 +107,9 @@ impl Upstream {
         inflight_max: usize,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let links: Box<[Link]> = (0..streams.max(1)).map(|_| Link::new()).collect();
+        let opened = Arc::new(Notify::new());
+        let links: Box<[Link]> =
+            (0..streams.max(1)).map(|_| Link::new(Arc::clone(&opened))).collect();
         let run = |link: &Link| {
             tokio::spawn(link.clone().run(client.clone(), Arc::clone(&metrics))).abort_handle()
         };
@@ -109,6 +117,7 @@ impl Upstream {
         Self {
             inner: Arc::new(Inner {
                 links,
+                opened,
                 tasks,
                 turn: AtomicUsize::new(0),
                 inflight: AtomicUsize::new(0),
@@ -205,7 +214,10 @@ impl Upstream {
         if remaining.is_zero() {
             return Err(if attempt == 1 { Failure::NotSent } else { Failure::TimedOut });
         }
-        let link = self.pick().ok_or(Failure::NotSent)?;
+        let link = match self.pick() {
+            Some(link) => link,
+            None => self.opening(request.deadline).await.ok_or(Failure::NotSent)?,
+        };
         let call = v1::Call {
             id: 0,
             op: request.op.to_owned(),
@@ -232,6 +244,20 @@ impl Upstream {
             Ok(Err(NoAnswer::Lost)) => Err(Failure::Lost),
             Err(_elapsed) => Err(Failure::TimedOut),
         }
+    }
+
+    /// Waits a moment for a stream to open.
+    async fn opening(&self, deadline: Instant) -> Option<&Link> {
+        let mut opened = std::pin::pin!(self.inner.opened.notified());
+        // Listens before it looks again: no opening is missed between the two.
+        opened.as_mut().enable();
+        if let Some(link) = self.pick() {
+            return Some(link);
+        }
+        let until = deadline.min(clock::now() + OPEN_WAIT);
+        // Opened or not, the look decides.
+        let _in_time = tokio::time::timeout_at(until, opened).await;
+        self.pick()
     }
 
     /// The next open stream in turn.
@@ -296,3 +322,6 @@ impl Drop for Slot<'_> {
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests;
