@@ -22,4 +22,7 @@ pub mod mcp;
 pub mod metrics;
 pub mod pages;
 pub mod routing;
+mod running;
 pub mod upstream;
+
+pub use running::{Gateway, Running, StartError};

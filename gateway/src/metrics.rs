@@ -4,9 +4,13 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
 use prometheus::core::Collector;
 use prometheus::{Histogram, HistogramOpts, IntCounter, IntGauge, Opts, Registry};
+
+use crate::http::Gauges;
+use crate::http::stats::{Stats, Turned};
 
 /// All metrics of one gateway.
 pub struct Metrics {
@@ -36,6 +40,77 @@ pub struct Metrics {
     pub cadence_participants: IntGauge,
     /// Time from sending a call to its answer, waits apart.
     pub call_seconds: Histogram,
+    /// What the HTTP side counts by itself.
+    pub http: HttpMetrics,
+}
+
+/// The HTTP side's counters and gauges, brought up to date when they are read.
+pub struct HttpMetrics {
+    requests: IntCounter,
+    detached: IntCounter,
+    panics: IntCounter,
+    turned_away: Vec<(Turned, IntCounter)>,
+    connections: IntGauge,
+    inflight: IntGauge,
+    response_bytes: IntGauge,
+    /// Two readers at once must not add the same difference twice.
+    reading: Mutex<()>,
+}
+
+impl fmt::Debug for HttpMetrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpMetrics").finish_non_exhaustive()
+    }
+}
+
+impl HttpMetrics {
+    fn register(new: &Register<'_>) -> Result<Self, prometheus::Error> {
+        let away = |reason: Turned| {
+            let name = "roomring_http_turned_away_total";
+            let help = "What the edge turned away before the protocol saw it, by reason.";
+            Ok((reason, new.counter_with(name, help, "reason", reason.label())?))
+        };
+        Ok(Self {
+            requests: new
+                .counter("roomring_http_requests_total", "Requests that reached a route.")?,
+            detached: new.counter(
+                "roomring_http_detached_calls_total",
+                "Calls finished after their caller had gone.",
+            )?,
+            panics: new.counter("roomring_http_panics_total", "Panics caught while answering.")?,
+            turned_away: Turned::ALL
+                .into_iter()
+                .map(away)
+                .collect::<Result<_, prometheus::Error>>()?,
+            connections: new.gauge("roomring_http_connections", "Open client connections.")?,
+            inflight: new.gauge("roomring_http_inflight_requests", "Requests being answered.")?,
+            response_bytes: new.gauge(
+                "roomring_http_response_bytes",
+                "Memory of all responses being written, in bytes.",
+            )?,
+            reading: Mutex::new(()),
+        })
+    }
+
+    /// Takes over what the HTTP side has counted.
+    pub fn refresh(&self, stats: &Stats, gauges: Gauges) {
+        let _alone = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let raise = |counter: &IntCounter, to: u64| {
+            counter.inc_by(to.saturating_sub(counter.get()));
+        };
+        raise(&self.requests, stats.requests());
+        raise(&self.detached, stats.detached());
+        raise(&self.panics, stats.panics());
+        for (reason, count) in stats.turned() {
+            for (_, counter) in self.turned_away.iter().filter(|(known, _)| *known == reason) {
+                raise(counter, count);
+            }
+        }
+        let set = |gauge: &IntGauge, to: usize| gauge.set(i64::try_from(to).unwrap_or(i64::MAX));
+        set(&self.connections, gauges.connections);
+        set(&self.inflight, gauges.inflight);
+        set(&self.response_bytes, gauges.response_bytes);
+    }
 }
 
 impl fmt::Debug for Metrics {
@@ -93,6 +168,7 @@ impl Metrics {
                 "Time from sending a call to its answer, waits apart.",
                 CALL_SECONDS_BUCKETS,
             )?,
+            http: HttpMetrics::register(&new)?,
         })
     }
 }
@@ -175,6 +251,19 @@ mod tests {
                 "roomring_gateway_refused_total reason=handle",
                 "roomring_gateway_refused_total reason=overload",
                 "roomring_gateway_retries_total",
+                "roomring_http_connections",
+                "roomring_http_detached_calls_total",
+                "roomring_http_inflight_requests",
+                "roomring_http_panics_total",
+                "roomring_http_requests_total",
+                "roomring_http_response_bytes",
+                "roomring_http_turned_away_total reason=body_too_large",
+                "roomring_http_turned_away_total reason=body_too_slow",
+                "roomring_http_turned_away_total reason=connections",
+                "roomring_http_turned_away_total reason=forbidden",
+                "roomring_http_turned_away_total reason=inflight",
+                "roomring_http_turned_away_total reason=json_too_deep",
+                "roomring_http_turned_away_total reason=memory",
                 "roomring_waits_refused_total tier=gateway",
             ]
         );

@@ -134,6 +134,11 @@ impl Upstream {
         self.inner.links.iter().any(Link::is_open)
     }
 
+    /// Waits a moment for a stream to open.
+    pub async fn wait_open(&self) {
+        let _open = self.opening(clock::now() + OPEN_WAIT).await;
+    }
+
     /// Calls on their way, held waits included.
     #[must_use]
     pub fn inflight(&self) -> usize {

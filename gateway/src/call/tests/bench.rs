@@ -1,0 +1,154 @@
+//! A pipeline in front of a scripted node, and tools of its own.
+
+use object::{Audience, BlobEncoding, BlobField, Fault, Reject};
+use prometheus::Registry;
+use room::catalog::Annotations;
+
+use super::super::*;
+use crate::fake_node::{Act, FakeNode};
+use crate::handle::KeyRing;
+use crate::upstream::Upstream;
+
+const fn meta(name: &'static str, address: Address, guard: object::Guard) -> OpMeta {
+    OpMeta {
+        name,
+        address,
+        activation: Activation::MustExist,
+        audience: Audience::Agent,
+        read_only: false,
+        minted: Minted::Nothing,
+        guard,
+        wait: false,
+        client_request_id: true,
+        blob: None,
+    }
+}
+
+static JOIN_META: OpMeta = OpMeta {
+    activation: Activation::MayCreate,
+    minted: Minted::Handle,
+    client_request_id: false,
+    ..meta("join_room", Address::Argument("roomId"), object::Guard::Join)
+};
+static CREATE_META: OpMeta = OpMeta {
+    activation: Activation::MustCreate,
+    minted: Minted::HandleAndInvite,
+    client_request_id: false,
+    ..meta("create_room", Address::Fresh, object::Guard::Join)
+};
+static INFO_META: OpMeta = OpMeta {
+    activation: Activation::Peek,
+    read_only: true,
+    client_request_id: false,
+    ..meta("room_info", Address::Argument("roomId"), object::Guard::Info)
+};
+static WAIT_META: OpMeta = OpMeta {
+    wait: true,
+    client_request_id: false,
+    ..meta("wait_for_events", Address::Handle, object::Guard::Call(1))
+};
+static UPLOAD_META: OpMeta = OpMeta {
+    blob: Some(BlobField { name: "data", encoding: BlobEncoding::Base64, bytes_max: 1_000 }),
+    ..meta("send_attachment", Address::Handle, object::Guard::Call(8))
+};
+static LEGACY_META: OpMeta = OpMeta {
+    client_request_id: false,
+    ..meta("send_unkeyed", Address::Handle, object::Guard::Call(1))
+};
+static SEND_META: OpMeta = meta("send_text", Address::Handle, object::Guard::Call(1));
+
+const fn tool(meta: &'static OpMeta) -> Tool {
+    Tool {
+        meta,
+        title: "Title",
+        description: "Description",
+        annotations: Annotations {
+            read_only: false,
+            destructive: false,
+            idempotent: false,
+            open_world: false,
+        },
+        input_schema: Value::Null,
+        output_schema: Value::Null,
+        check,
+    }
+}
+
+pub(super) static JOIN: Tool = tool(&JOIN_META);
+pub(super) static CREATE: Tool = tool(&CREATE_META);
+pub(super) static INFO: Tool = tool(&INFO_META);
+pub(super) static WAIT: Tool = tool(&WAIT_META);
+pub(super) static UPLOAD: Tool = tool(&UPLOAD_META);
+pub(super) static LEGACY: Tool = tool(&LEGACY_META);
+pub(super) static SEND: Tool = tool(&SEND_META);
+
+/// Everything passes but a member `bad`.
+fn check(value: &Value, _blob: Option<&[u8]>) -> Result<(), Reject> {
+    if value.get("bad").is_none() {
+        return Ok(());
+    }
+    let mut reject = Reject::new(Class::Invalid, "invalid_arguments", "See fields.", false);
+    reject.faults.push(Fault { path: "bad".into(), rule: "type", message: "Leave it out.".into() });
+    Err(reject)
+}
+
+pub(super) struct Bench {
+    pub(super) node: Arc<FakeNode>,
+    pub(super) pipeline: Pipeline,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) registry: Registry,
+    pub(super) clock: Clock,
+}
+
+impl Bench {
+    pub(super) async fn start(script: impl FnMut(&v1::Call) -> Act + Send + 'static) -> Self {
+        let (node, client, _cancels) = FakeNode::start(script);
+        let registry = Registry::new();
+        let metrics = Arc::new(Metrics::register(&registry).unwrap());
+        let upstream = Upstream::start(&client, 1, 100, Arc::clone(&metrics));
+        upstream.wait_open().await;
+        let clock = Clock::hand();
+        let parts = Parts {
+            sealer: Sealer::new("local", KeyRing::ephemeral().unwrap()).unwrap(),
+            routes: Routes::single(upstream),
+            clock: clock.clone(),
+            metrics: Arc::clone(&metrics),
+            app_url: "https://rooms.test".to_owned(),
+            seed: 42,
+        };
+        let pipeline = Pipeline::new(&Config::default(), parts);
+        Self { node, pipeline, metrics, registry, clock }
+    }
+
+    /// A handle as if its participant had joined.
+    pub(super) fn handle(&self, room: &str, participant: u128) -> String {
+        let room = ObjectId::new(room::KIND, room).unwrap();
+        let participant = ParticipantId::from_random(participant);
+        self.pipeline.sealer.seal(&room, participant, [3; 24]).expose().to_owned()
+    }
+
+    pub(super) async fn call(&self, tool: &Tool, args: &str) -> Outcome {
+        self.call_within(tool, args, Duration::from_secs(60)).await
+    }
+
+    pub(super) async fn call_within(&self, tool: &Tool, args: &str, within: Duration) -> Outcome {
+        let arguments: &RawValue = serde_json::from_str(args).unwrap();
+        let deadline = clock::now() + within;
+        let client = ClientAddr::LOOPBACK;
+        self.pipeline.call(ToolCall { tool, arguments, client, deadline }).await
+    }
+
+    pub(super) async fn code(&self, tool: &Tool, args: &str) -> String {
+        match self.call(tool, args).await {
+            Outcome::Success(_) => "success".to_owned(),
+            Outcome::Refused(refusal) => refusal.code.into_owned(),
+        }
+    }
+
+    pub(super) async fn body(&self, tool: &Tool, args: &str) -> Value {
+        match self.call(tool, args).await {
+            Outcome::Success(success) => serde_json::from_slice(&success.body).unwrap(),
+            Outcome::Refused(refusal) => panic!("{refusal:?}"),
+        }
+    }
+}
