@@ -3,6 +3,11 @@
 //! Order: the op's stateless check, the handle, the cadence, the guard, the node. Everything
 //! before the node is decided here; a refusal there has cost no node anything.
 
+#![expect(
+    clippy::result_large_err,
+    reason = "a refusal is the answer itself; boxing it would cost the refused poll an allocation"
+)]
+
 mod arguments;
 mod mint;
 mod splice;
@@ -351,7 +356,7 @@ fn taken(meta: &OpMeta, refusal: &Refusal) -> bool {
 const fn unreadable() -> Refusal {
     Refusal::new(
         Class::Internal,
-        "internal",
+        "internal_error",
         "The service made a mistake with this answer; the call itself may have happened.",
         false,
     )

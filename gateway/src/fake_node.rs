@@ -12,6 +12,9 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
+/// Calls that wait for their script, and answers that wait to be read.
+const SCRIPT_CALLS_MAX: usize = 1_024;
+
 /// What the node does with one call.
 pub(crate) enum Act {
     Success(v1::Success),
@@ -38,7 +41,7 @@ type Script = Box<dyn FnMut(&v1::Call) -> Act + Send>;
 pub(crate) struct FakeNode {
     /// Shared with the streams, which live by themselves.
     play: Arc<Play>,
-    cancelled: mpsc::UnboundedSender<u64>,
+    cancelled: mpsc::Sender<u64>,
     pub(crate) links: AtomicUsize,
     /// Links refused before the first is accepted.
     pub(crate) refuse_links: AtomicUsize,
@@ -60,8 +63,8 @@ impl FakeNode {
     /// A node, its client running directly on it, and the ids of cancelled calls.
     pub(crate) fn start(
         script: impl FnMut(&v1::Call) -> Act + Send + 'static,
-    ) -> (Arc<Self>, RoomNodeClient<RoomNodeServer<Self>>, mpsc::UnboundedReceiver<u64>) {
-        let (cancelled, cancels) = mpsc::unbounded_channel();
+    ) -> (Arc<Self>, RoomNodeClient<RoomNodeServer<Self>>, mpsc::Receiver<u64>) {
+        let (cancelled, cancels) = mpsc::channel(SCRIPT_CALLS_MAX);
         let node = Arc::new(Self {
             play: Arc::new(Play { script: Mutex::new(Box::new(script)), seen: Mutex::default() }),
             cancelled,
@@ -111,14 +114,14 @@ impl RoomNode for FakeNode {
         }
         self.links.fetch_add(1, Ordering::Relaxed);
         let mut up = request.into_inner();
-        let (sender, receiver) = mpsc::channel(1_024);
-        let (calls, mut inbox) = mpsc::unbounded_channel();
+        let (sender, receiver) = mpsc::channel(SCRIPT_CALLS_MAX);
+        let (calls, mut inbox) = mpsc::channel(SCRIPT_CALLS_MAX);
         let cancelled = self.cancelled.clone();
         tokio::spawn(async move {
             while let Ok(Some(message)) = up.message().await {
                 match message.what {
-                    Some(v1::up::What::Call(call)) => drop(calls.send(call)),
-                    Some(v1::up::What::Cancel(cancel)) => drop(cancelled.send(cancel.id)),
+                    Some(v1::up::What::Call(call)) => drop(calls.try_send(call)),
+                    Some(v1::up::What::Cancel(cancel)) => drop(cancelled.try_send(cancel.id)),
                     _ => {}
                 }
             }

@@ -168,3 +168,6 @@ impl Drop for Running {
         self.admin.abort();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -68,7 +68,7 @@ fn room_name(random: u128) -> String {
 const fn no_random() -> Refusal {
     Refusal::new(
         Class::Internal,
-        "internal",
+        "internal_error",
         "The service has no random numbers at the moment. Repeat the call.",
         true,
     )

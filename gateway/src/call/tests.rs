@@ -273,7 +273,7 @@ async fn a_call_ends_at_the_sooner_of_two_deadlines() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_is_no_object_is_our_mistake() {
     let bench = Bench::start(|_| success("[]")).await;
-    assert_eq!(bench.code(&JOIN, r#"{"roomId":"r"}"#).await, "internal");
+    assert_eq!(bench.code(&JOIN, r#"{"roomId":"r"}"#).await, "internal_error");
 }
 
 #[tokio::test(start_paused = true)]

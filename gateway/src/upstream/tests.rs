@@ -7,7 +7,7 @@ use crate::fake_node::{Act, FakeNode, success};
 struct Bench {
     node: Arc<FakeNode>,
     upstream: Upstream,
-    cancels: mpsc::UnboundedReceiver<u64>,
+    cancels: mpsc::Receiver<u64>,
 }
 
 const INFLIGHT_MAX: usize = 100;
