@@ -32,7 +32,7 @@ impl Served {
         let keys = KeyRing::ephemeral().unwrap();
         let sealer = Sealer::new("local", keys).unwrap();
         let room = ObjectId::new(room::KIND, "blue-otter-k2m4").unwrap();
-        let handle = sealer.seal(&room, ParticipantId::from_random(7)).unwrap();
+        let handle = sealer.seal(&room, ParticipantId::from_random(7), [7; 24]);
         let arguments = format!(r#"{{"participantHandle":"{}","cursor":12}}"#, handle.expose());
         let running = Server::start(move |listener| served(listener, sealer));
         let served = Self {
