@@ -19,10 +19,8 @@ pub(crate) fn next_due(state: &State) -> Option<Millis> {
     let approvals = state.permissions.iter().map(|pending| pending.expires_at);
     let requests = state.live.requests.iter().map(|request| request.until);
     let own = people.chain(approvals).chain(requests).min();
-    match own {
-        Some(due) => Some(due.min(state.expires_at)),
-        None => Some(state.expires_at),
-    }
+    let due = own.map_or(state.expires_at, |own| own.min(state.expires_at));
+    (due < Millis::FAR_FUTURE).then_some(due)
 }
 
 /// When a participant goes, or has to be marked disconnected, if nothing more is heard.

@@ -73,7 +73,10 @@ fn arrive(state: &mut State, mut participant: Participant) {
 pub(super) fn connected(state: &mut State, id: ParticipantId, at: Millis, connected: bool) {
     with(state, id, |p| {
         p.connected = connected;
-        p.last_seen = p.last_seen.max(at);
+        // An agent's last sight lives beside the log, with its lease.
+        if !p.is_agent() {
+            p.last_seen = p.last_seen.max(at);
+        }
     });
 }
 
