@@ -74,7 +74,7 @@ impl Hold {
 }
 
 async fn take(semaphore: &Semaphore) {
-    // The semaphores are never closed, so an error cannot occur; there would be nothing to wait for.
+    // The semaphores are never closed, so an error cannot occur: there is nothing else to wait for.
     if let Ok(permit) = semaphore.acquire().await {
         permit.forget();
     }
