@@ -31,38 +31,11 @@ impl Fresh {
         })
     }
 
-    /// A fresh room's id, in the reference's form `word-word-12` (rooms 6.4, ours 21).
+    /// A fresh room's id (rooms 6.4, ours 21).
     pub(super) fn room(&self) -> Result<ObjectId, Refusal> {
-        ObjectId::new(room::KIND, &room_name(self.room)).map_err(|_bad_id| no_random())
+        ObjectId::new(room::KIND, &room::names::fresh_room_id(self.room))
+            .map_err(|_bad_id| no_random())
     }
-}
-
-const ROOTS: [&str; 16] = [
-    "amber", "aurora", "comet", "corona", "cosmic", "eclipse", "ember", "halo", "lunar", "meteor",
-    "nova", "orbit", "quasar", "solar", "stellar", "zenith",
-];
-const PLACES: [&str; 16] = [
-    "arc", "belt", "cloud", "cluster", "drift", "field", "gate", "harbor", "haven", "nebula",
-    "reach", "ridge", "ring", "rise", "shore", "void",
-];
-const SUFFIX: &[u8; 31] = b"23456789abcdefghjkmnpqrstuvwxyz";
-const SUFFIX_CHARS: usize = 12;
-
-fn room_name(random: u128) -> String {
-    let mut bits = random;
-    let mut draw = |count: usize| {
-        let count = count.max(1) as u128;
-        let index = usize::try_from(bits % count).unwrap_or(0);
-        bits /= count;
-        index
-    };
-    let root = ROOTS.get(draw(ROOTS.len())).copied().unwrap_or("room");
-    let place = PLACES.get(draw(PLACES.len())).copied().unwrap_or("here");
-    let suffix: String = (0..SUFFIX_CHARS)
-        .filter_map(|_| SUFFIX.get(draw(SUFFIX.len())))
-        .map(|&byte| char::from(byte))
-        .collect();
-    format!("{root}-{place}-{suffix}")
 }
 
 const fn no_random() -> Refusal {
@@ -86,17 +59,5 @@ mod tests {
         assert_ne!(one.nonce, two.nonce);
         assert_ne!(one.room().unwrap(), two.room().unwrap());
         assert_eq!(one.participant.to_string().as_bytes()[14], b'4');
-    }
-
-    #[test]
-    fn room_names_have_the_references_form() {
-        for random in [0, 1, u128::MAX, 0x1234_5678_9abc_def0_1122_3344_5566_7788] {
-            let name = room_name(random);
-            let parts: Vec<&str> = name.split('-').collect();
-            let [root, place, suffix] = parts[..] else { panic!("{name}") };
-            assert!(root.bytes().chain(place.bytes()).all(|byte| byte.is_ascii_lowercase()));
-            assert_eq!(suffix.len(), SUFFIX_CHARS, "{name}");
-            assert!(suffix.bytes().all(|byte| SUFFIX.contains(&byte)), "{name}");
-        }
     }
 }
