@@ -1,8 +1,10 @@
-//! A stream on which a request's head must be complete in time, and an idle connection need not.
+//! A stream on which a request's head must be complete in time, and an idle connection may wait.
 //!
-//! The HTTP library starts its head timer when the last answer is out, so it can only bound how
-//! long a connection is idle. A client that polls at the pace of the contract is idle for ten
-//! seconds at a time; a head that drips in may not take as long as that.
+//! Two limits of one connection: from the first byte of a head to its end, and from one answer to
+//! the first byte of the next head. The second is far longer: a client that polls at the pace of
+//! the contract is idle for ten seconds at a time, while a head that drips in may not take as long
+//! as that. One timer serves both and is moved only when it has to fire earlier, or has fired too
+//! early: requests on a busy connection cost it nothing.
 
 use std::io;
 use std::pin::Pin;
@@ -15,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
-use crate::clock;
+use crate::clock::{self, Instant};
 
 /// Nothing of a next request has come.
 const IDLE: u8 = 0;
@@ -44,34 +46,64 @@ impl Phase {
     }
 }
 
+/// How long each phase may last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) head: Duration,
+    pub(super) idle: Duration,
+}
+
 /// The stream. A new one is expected to send its first head at once.
 #[derive(Debug)]
 pub(super) struct HeadTimer {
     stream: TcpStream,
     phase: Phase,
-    header_timeout: Duration,
+    limits: Limits,
+    /// The phase whose waiting `deadline` bounds; [`BUSY`] where none does.
+    awaited: u8,
+    deadline: Instant,
     timer: Option<Pin<Box<Sleep>>>,
-    is_armed: bool,
 }
 
 impl HeadTimer {
-    pub(super) fn new(stream: TcpStream, header_timeout: Duration) -> (Self, Phase) {
+    pub(super) fn new(stream: TcpStream, limits: Limits) -> (Self, Phase) {
         let phase = Phase(Arc::new(AtomicU8::new(HEAD)));
-        let timer =
-            Self { stream, phase: phase.clone(), header_timeout, timer: None, is_armed: false };
+        let timer = Self {
+            stream,
+            phase: phase.clone(),
+            limits,
+            awaited: BUSY,
+            deadline: clock::now(),
+            timer: None,
+        };
         (timer, phase)
     }
 
-    /// Called while a head is incomplete and nothing more is there. The timer is set only here:
-    /// a head that comes in one piece, as nearly all do, costs nothing.
+    /// Called when nothing more is there to read: whether what is awaited came too late.
     fn is_late(&mut self, cx: &mut Context<'_>) -> bool {
-        let timer =
-            self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(clock::now())));
-        if !self.is_armed {
-            self.is_armed = true;
-            timer.as_mut().reset(clock::now() + self.header_timeout);
+        let phase = self.phase.0.load(Ordering::Relaxed);
+        if phase == BUSY {
+            self.awaited = BUSY;
+            return false;
         }
-        timer.as_mut().poll(cx).is_ready()
+        if self.awaited != phase {
+            self.awaited = phase;
+            let limit = if phase == HEAD { self.limits.head } else { self.limits.idle };
+            self.deadline = clock::now() + limit;
+        }
+        let deadline = self.deadline;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+        if timer.deadline() > deadline {
+            timer.as_mut().reset(deadline);
+        }
+        while timer.as_mut().poll(cx).is_ready() {
+            if timer.deadline() >= deadline {
+                return true;
+            }
+            // It was set for an earlier wait that has ended.
+            timer.as_mut().reset(deadline);
+        }
+        false
     }
 }
 
@@ -82,18 +114,16 @@ impl AsyncRead for HeadTimer {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        if !this.phase.is(HEAD) {
-            this.is_armed = false;
-        }
         match Pin::new(&mut this.stream).poll_read(cx, buffer) {
             Poll::Ready(done) => {
                 if this.phase.is(IDLE) {
                     this.phase.0.store(HEAD, Ordering::Relaxed);
+                    this.awaited = BUSY;
                 }
                 Poll::Ready(done)
             }
-            Poll::Pending if this.phase.is(HEAD) && this.is_late(cx) => {
-                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the head came too late")))
+            Poll::Pending if this.is_late(cx) => {
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "no request came in time")))
             }
             Poll::Pending => Poll::Pending,
         }

@@ -8,13 +8,13 @@ use std::time::Duration;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::Edge;
-use super::head_timer::HeadTimer;
+use super::head_timer::{HeadTimer, Limits};
 use super::route::{self, Arrival};
 use super::stats::Turned;
 use crate::clock;
@@ -123,7 +123,8 @@ impl<B: Backend> Connection<B> {
         }
         let arrival = Arrival { peer, surplus };
         let edge = &self.edge;
-        let (stream, phase) = HeadTimer::new(stream, edge.settings.header_timeout);
+        let limits = Limits { head: edge.settings.header_timeout, idle: IDLE_MAX };
+        let (stream, phase) = HeadTimer::new(stream, limits);
         let phase = &phase;
         let service = service_fn(move |request: hyper::Request<Incoming>| async move {
             phase.busy();
@@ -132,8 +133,7 @@ impl<B: Backend> Connection<B> {
             Ok::<_, Infallible>(response)
         });
         let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(IDLE_MAX)
+            .header_read_timeout(None)
             .max_header_size(HEAD_BYTES_MAX)
             .max_buf_size(BUFFER_BYTES_MAX)
             .serve_connection(TokioIo::new(stream), service);
