@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use object::{BlobId, Millis, ObjectId, ParticipantId};
 
 use self::fault::Faults;
-pub use self::fault::{Fault, Hold, Method};
+pub use self::fault::{FAULTS_PLANTED_MAX, Fault, Hold, Method};
 use self::world::World;
 use super::{
     Append, Appended, ClaimRequest, Claimed, Due, Error, Fence, Frame, Result, Snapshot, Store,
@@ -34,9 +34,10 @@ impl Memory {
         Arc::new(Self { world: Mutex::new(World::new(up_since)), faults: Faults::default() })
     }
 
-    /// Makes the next call of `method` meet `fault`. Faults of one method queue up in order.
-    pub fn inject(&self, method: Method, fault: Fault) {
-        self.faults.push(method, fault);
+    /// Makes the next call of `method` meet `fault`. Faults of one method queue up in order, at
+    /// most [`FAULTS_PLANTED_MAX`]; false if there was no room.
+    pub fn inject(&self, method: Method, fault: Fault) -> bool {
+        self.faults.push(method, fault)
     }
 
     /// How often `method` has been called, refused calls included.

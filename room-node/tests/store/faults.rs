@@ -1,6 +1,6 @@
 //! The faults a test can plant in the reference store.
 
-use room_node::store::memory::{Fault, Hold, Memory, Method};
+use room_node::store::memory::{FAULTS_PLANTED_MAX, Fault, Hold, Memory, Method};
 use room_node::store::{Appended, Error, Store as _};
 
 use crate::harness::{START, append, block_on, claim, node, object, request};
@@ -33,6 +33,15 @@ fn refused_and_unknown_appends_say_what_happened() {
             assert_eq!(store.calls(Method::Append), 2);
         });
     }
+}
+
+#[test]
+fn planted_faults_are_bounded() {
+    let store = Memory::new(START);
+    for _ in 0..FAULTS_PLANTED_MAX {
+        assert!(store.inject(Method::Due, Fault::Refuse(lost())));
+    }
+    assert!(!store.inject(Method::Due, Fault::Refuse(lost())));
 }
 
 #[test]

@@ -7,6 +7,9 @@ use tokio::sync::Semaphore;
 
 use super::super::Error;
 
+/// Faults planted in one method at a time; further ones are not planted.
+pub const FAULTS_PLANTED_MAX: usize = 1_024;
+
 /// The methods of the store that a fault can be planted in.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Method {
@@ -93,8 +96,14 @@ struct Planted {
 }
 
 impl Faults {
-    pub(super) fn push(&self, method: Method, fault: Fault) {
-        self.planted().entry(method).or_default().queue.push_back(fault);
+    pub(super) fn push(&self, method: Method, fault: Fault) -> bool {
+        let mut all = self.planted();
+        let queue = &mut all.entry(method).or_default().queue;
+        let room = queue.len() < FAULTS_PLANTED_MAX;
+        if room {
+            queue.push_back(fault);
+        }
+        room
     }
 
     pub(super) fn calls(&self, method: Method) -> u64 {
