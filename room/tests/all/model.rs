@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use object::{Caller, ParticipantId};
 use serde_json::{Value, json};
 
-use crate::testing::{Attempt, Bench};
+use crate::testing::Bench;
 
 const LEASE_MS: u64 = 90_000;
 const EMPTY_MS: u64 = 1_800_000;
@@ -495,7 +495,11 @@ impl Run {
         let other = self.ever[self.random.usize(..self.ever.len())].to_string();
         let key = (self.random.u32(0..3) == 0).then(|| format!("k{}", self.random.u32(..40)));
         let kind = ["accepted", "declined", "completed", "failed"][self.random.usize(..4)];
-        let pick = self.random.u32(0..8);
+        let pick = [0, 1, 2, 2, 2, 3, 4, 5, 6][self.random.usize(..9)];
+        // Mostly the one that was asked answers.
+        let asked = self.model.tasks.iter().find(|t| t.kept && t.id == task && self.random.bool());
+        let target = asked.and_then(|t| self.ever.iter().find(|id| id.to_string() == t.to));
+        let who = target.copied().filter(|_| pick == 2).unwrap_or(who);
         let (op, mut args) = match pick {
             0 | 1 => (
                 "send_collab_request",
@@ -576,25 +580,11 @@ fn check(seed: u64, steps: usize, tasks: u32) -> BTreeSet<String> {
 #[test]
 fn random_commands_agree_with_the_model() {
     let met: BTreeSet<String> = (0..12).flat_map(|seed| check(seed, 500, 12)).collect();
-    for ending in [
-        "ok",
-        "duplicate",
-        "truncated",
-        "already_left",
-        "invalid_participant_handle",
-        "client_request_id_conflict",
-        "request_id_conflict",
-        "request_already_settled",
-        "request_already_accepted",
-        "request_declined",
-        "not_request_target",
-        "unknown_request",
-        "self_request",
-        "target_not_in_room",
-        "task_target_not_in_room",
-        "task_target_mismatch",
-        "unknown_task_request",
-    ] {
+    let endings = "ok duplicate truncated already_left invalid_participant_handle \
+        client_request_id_conflict request_id_conflict request_already_settled \
+        request_already_accepted request_declined not_request_target unknown_request self_request \
+        target_not_in_room task_target_not_in_room task_target_mismatch unknown_task_request";
+    for ending in endings.split_whitespace() {
         assert!(met.contains(ending), "the mix never met {ending}");
     }
 }
@@ -603,19 +593,5 @@ fn random_commands_agree_with_the_model() {
 fn many_tasks_agree_with_the_model() {
     for seed in 100..103 {
         assert!(check(seed, 1_200, 600).contains("truncated"));
-    }
-}
-
-#[test]
-fn an_edges_repeat_changes_nothing() {
-    let mut run = Run::new(7, 12);
-    let _ = run.step();
-    let who = run.ever[0];
-    let args = json!({"text": "once"});
-    for number in 1..4 {
-        let attempt = Attempt { request: 1, number, age_ms: 50 };
-        let caller = Caller::Participant(who);
-        let answer = run.bench.attempt("send_text", caller, &args, None, attempt).unwrap();
-        assert_eq!(answer["sequence"], 1);
     }
 }
