@@ -4,10 +4,10 @@ use object::{Effect, Millis, Outcome, ParticipantId, Reply};
 
 use crate::event::{Cause, Event};
 use crate::limits;
-use crate::live::{AppAnswer, Signal};
+use crate::live::{AppRequest, Signal};
 use crate::room::{Cx, Decision};
-use crate::roster;
 use crate::state::{Kind, Participant, State};
+use crate::{grant, roster, routing};
 
 /// Close code of the contract for a room that died (humans A1).
 const CLOSE_EXPIRED: u16 = 4001;
@@ -17,7 +17,7 @@ pub(crate) fn next_due(state: &State) -> Option<Millis> {
     state.created_at?;
     let people = state.participants.iter().map(|p| ends(state, p));
     let approvals = state.permissions.iter().map(|pending| pending.expires_at);
-    let requests = state.live.requests.iter().map(|request| request.until);
+    let requests = state.live.requests.iter().map(overdue);
     let own = people.chain(approvals).chain(requests).min();
     let due = own.map_or(state.expires_at, |own| own.min(state.expires_at));
     (due < Millis::FAR_FUTURE).then_some(due)
@@ -29,9 +29,16 @@ fn ends(state: &State, p: &Participant) -> Millis {
         Kind::Agent => p.lease_end,
         // Connected by its facts but attached to nothing: the activation was lost. Due at once.
         Kind::Human if p.connected && !state.live.attached(p.id) => p.last_seen,
-        Kind::Human if p.connected => Millis::FAR_FUTURE,
+        // Looked after now and then: if the activation is lost, the stored due time brings the
+        // room back to notice that nobody is attached any more.
+        Kind::Human if p.connected => p.last_seen.plus(limits::HUMAN_CHECK_MS),
         Kind::Human => p.last_seen.plus(limits::HUMAN_GRACE_MS),
     }
+}
+
+/// When a request is forgotten whose caller was never parked or never asked again.
+fn overdue(request: &AppRequest) -> Millis {
+    request.until.plus(limits::APP_REQUEST_OVERDUE_MS)
 }
 
 /// Records what has ended by now.
@@ -46,6 +53,9 @@ pub(crate) fn on_due(state: &State, cx: &Cx<'_>) -> Decision {
     for p in state.participants.iter().filter(|p| ends(state, p) <= now) {
         match p.kind {
             Kind::Agent => going.push((p.id, Cause::LeaseEnded)),
+            Kind::Human if p.connected && state.live.attached(p.id) => {
+                decision.events.push(Event::Connected { participant: p.id, at: now });
+            }
             Kind::Human if p.connected => {
                 decision.events.push(Event::Disconnected { participant: p.id, at: now });
             }
@@ -70,6 +80,9 @@ pub(crate) fn on_due(state: &State, cx: &Cx<'_>) -> Decision {
     // Departures come first: their cards have the lower sequences.
     let later = std::mem::replace(&mut decision.events, departure.events);
     decision.events.extend(later);
+    let forgotten = state.live.requests.iter().filter(|request| overdue(request) <= now);
+    decision.signals =
+        forgotten.map(|request| Signal::RequestClosed { request: request.request }).collect();
     decision.drop_blobs = departure.drop_blobs;
     decision.drop_leases = departure.drop_leases;
     for (id, cause) in &going {
@@ -93,11 +106,7 @@ pub(crate) fn on_disconnect(
     if !state.live.connections.iter().any(|c| c.connection == connection) {
         return decision;
     }
-    decision.signals.push(Signal::Detached { connection });
-    for request in state.live.requests.iter().filter(|r| r.connection == connection) {
-        let answer = AppAnswer::HostDisconnected;
-        decision.signals.push(Signal::RequestAnswered { request: request.request, answer });
-    }
+    decision.signals = routing::disconnected(&state.live, connection);
     let others = state
         .live
         .connections
@@ -105,6 +114,8 @@ pub(crate) fn on_disconnect(
         .any(|c| c.participant == participant && c.connection != connection);
     if !others && state.participant(participant).is_some_and(|p| p.connected) {
         decision.events.push(Event::Disconnected { participant, at: cx.now });
+        let lost = grant::Change::Unreachable(participant);
+        decision.events.extend(grant::consequences(state, lost, cx.now));
     }
     decision
 }

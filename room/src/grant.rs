@@ -13,9 +13,7 @@ use crate::transcript;
 /// Something that may end grants.
 #[derive(Clone, Copy, Debug)]
 pub enum Change<'a> {
-    /// The agent leaves, or its lease has ended. Its own grants end with it in the fold.
-    Gone(ParticipantId),
-    /// The agent's stream is lost; it stays a participant.
+    /// A connection is lost; its participant stays one for a while.
     Unreachable(ParticipantId),
     /// The agent names this projection, which all agents on that host share.
     Host(ParticipantId, &'a RuntimeHost),
@@ -40,9 +38,7 @@ pub fn consequences(state: &State, change: Change<'_>, at: Millis) -> Vec<Event>
     if let Some(producer) = &state.transcript.active {
         let host = producer.host.as_str();
         let goes_on = match change {
-            Change::Gone(agent) | Change::Unreachable(agent) => {
-                transcript::can_produce(state, host, Some(agent))
-            }
+            Change::Unreachable(agent) => transcript::can_produce(state, host, Some(agent)),
             // The agent itself is on it now.
             Change::Host(_, set) if set.id.as_str() == host => set.stt,
             // The agent may have moved away from the producing host.
@@ -119,7 +115,7 @@ mod tests {
             (Change::Host(B, &deaf), vec![stop.clone()]),
             // A moves to a silent host: its voice ends, B still carries the transcript.
             (Change::Host(A, &other), vec![mute]),
-            (Change::Gone(A), vec![]),
+            (Change::Unreachable(A), vec![]),
             (Change::Unreachable(ParticipantId(9)), vec![]),
         ];
         for (change, expected) in rows {
@@ -128,7 +124,6 @@ mod tests {
         let left =
             Event::Left { participant: A, cause: crate::event::Cause::Left, at, empty_until: None };
         let alone = after(room(), &[left]);
-        assert_eq!(consequences(&alone, Change::Gone(B), at), vec![stop.clone()]);
         assert_eq!(consequences(&alone, Change::Unreachable(B), at), vec![stop.clone()]);
         assert_eq!(consequences(&alone, Change::Host(B, &other), at), vec![stop]);
     }

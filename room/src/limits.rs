@@ -65,10 +65,14 @@ pub const CONNECTIONS_MAX: usize = 64;
 pub const CONNECTIONS_PER_HUMAN_MAX: usize = 4;
 pub const APP_REQUESTS_MAX: usize = 4;
 pub const APP_REQUEST_MS_MAX: u64 = 15_000;
+/// How long after its end a request is forgotten that nobody came back for.
+pub const APP_REQUEST_OVERDUE_MS: u64 = 1_000;
 pub const APP_PAYLOAD_BYTES_MAX: usize = 16 * 1024;
 
 /// How long a disconnected human stays a participant.
 pub const HUMAN_GRACE_MS: u64 = 30_000;
+/// How often the room looks whether a connected human is still attached.
+pub const HUMAN_CHECK_MS: u64 = 3_600_000;
 
 /// Request ids remembered per participant, and for how long (ours 11).
 pub const REMEMBERED_MAX: usize = 64;

@@ -3,6 +3,7 @@
 use object::{BlobId, Millis, ParticipantId};
 
 use crate::event::{Cause, Event};
+use crate::grant::{self, Change};
 use crate::settings::Settings;
 use crate::state::{Author, Body, Participant, PermissionKind, PermissionNote, RuntimeHost, State};
 use crate::timeline;
@@ -96,26 +97,7 @@ pub(crate) fn project_host(
     now: Millis,
 ) -> Vec<Event> {
     let mut events = vec![Event::HostSet { participant: me.id, host: host.clone() }];
-    let on = |p: &Participant| {
-        if p.id == me.id { true } else { p.host.as_ref() == Some(&host.id) }
-    };
-    if !host.tts {
-        let silenced =
-            state.agent_voice.iter().filter(|v| state.participant(v.agent).is_some_and(on));
-        events.extend(silenced.map(|v| Event::AgentVoiceRevoked { agent: v.agent, at: now }));
-    }
-    if let Some(producer) = &state.transcript.active {
-        let lost_stt = producer.host == host.id && !host.stt;
-        let deserted = producer.host != host.id
-            && me.host.as_ref() == Some(&producer.host)
-            && !state
-                .participants
-                .iter()
-                .any(|p| p.id != me.id && p.connected && p.host.as_ref() == Some(&producer.host));
-        if lost_stt || deserted {
-            events.push(Event::TranscriptStopped { at: now });
-        }
-    }
+    events.extend(grant::consequences(state, Change::Host(me.id, host), now));
     events
 }
 

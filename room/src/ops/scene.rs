@@ -1,6 +1,8 @@
 //! A room with people in it, for tables: calls go through the object exactly as a host makes
 //! them (what is due, the decision, its facts, its renewals, its signals).
 
+use std::collections::BTreeSet;
+
 use object::{
     Attached, BlobArg, BlobId, Call, Caller, Effect, Millis, Object, ObjectId, Outcome, Parked,
     ParticipantId, Reject, RequestId,
@@ -26,6 +28,7 @@ pub(crate) struct Scene {
     /// The connection the next calls come by; 0 for none.
     pub connection: u64,
     last: Option<Decision>,
+    kept: BTreeSet<BlobId>,
     /// Every frame sent so far.
     pub frames: Vec<(u64, Value)>,
 }
@@ -43,12 +46,18 @@ impl Scene {
             random: 0x1000,
             connection: 0,
             last: None,
+            kept: BTreeSet::new(),
             frames: Vec::new(),
         }
     }
 
     pub(crate) fn state(&self) -> &State {
         self.room.state()
+    }
+
+    /// When something happens by itself.
+    pub(crate) fn next_due(&self) -> Option<Millis> {
+        self.room.next_due()
     }
 
     /// Lets time pass, and what is due happen.
@@ -217,6 +226,9 @@ impl Scene {
 
     fn apply(&mut self, decision: &Decision) {
         for event in &decision.events {
+            let mut bytes = Vec::new();
+            Room::encode_event(event, &mut bytes);
+            assert_eq!(Room::decode_event(Room::SCHEMA, &bytes).unwrap(), *event);
             self.room.evolve(event);
         }
         if let Some(renewal) = decision.renewal {
@@ -225,11 +237,41 @@ impl Scene {
         for signal in &decision.signals {
             self.room.absorb(signal);
         }
+        for blob in &decision.keep_blobs {
+            assert!(self.kept.insert(*blob), "a blob is kept once");
+        }
+        for blob in &decision.drop_blobs {
+            assert!(self.kept.remove(blob), "only a kept blob can be dropped");
+        }
+        self.check();
         for effect in &decision.effects {
             if let Effect::Notify { connection, frame } = effect {
                 self.frames.push((*connection, serde_json::from_slice(frame).unwrap()));
             }
         }
+    }
+
+    /// What must be true after every step: the invariants, the stored form of the state, and that
+    /// exactly the kept blobs are named.
+    fn check(&self) {
+        let broken = crate::invariant::broken(self.state());
+        assert!(broken.is_empty(), "{broken:?}");
+        let state = self.state();
+        let mut named: BTreeSet<BlobId> = state.attachments.iter().map(|file| file.id).collect();
+        named.extend(state.participants.iter().filter_map(|p| Some(p.surface.as_ref()?.snapshot)));
+        named.extend(state.apps.iter().map(|app| app.bundle));
+        assert_eq!(named, self.kept);
+    }
+
+    /// Loses the activation: the volatile part is gone, the stored part comes back.
+    pub(crate) fn crash(&mut self) {
+        let bytes = self.room.encode_snapshot();
+        let id = ObjectId::new(crate::KIND, ROOM).unwrap();
+        let mut room = Room::decode_snapshot(&id, Room::SCHEMA, &bytes).unwrap();
+        for p in self.state().participants.iter().filter(|p| p.is_agent()) {
+            room.renew(p.id, p.lease_end, self.now);
+        }
+        self.room = room;
     }
 
     /// What the last decision keeps and drops.

@@ -63,6 +63,32 @@ mod tests {
     }
 
     #[test]
+    fn a_lost_activation_gives_everybody_the_grace_again() {
+        let mut scene = Scene::new();
+        let (ana, ben) = (scene.human("Ana"), scene.human("Ben"));
+        scene.pass(10_000_000);
+        scene.crash();
+        assert_eq!(attach(&mut scene, ana, 900), Ok(()));
+        scene.pass(29_999);
+        assert!(scene.state().participant(ben).is_some_and(|p| !p.connected));
+        scene.pass(1);
+        assert!(scene.state().participant(ben).is_none());
+        assert!(scene.state().participant(ana).is_some_and(|p| p.connected));
+    }
+
+    #[test]
+    fn a_room_of_people_only_is_due_within_the_hour_after_a_crash() {
+        let mut scene = Scene::new();
+        let ana = scene.human("Ana");
+        for _ in 0..3 {
+            let due = scene.next_due().unwrap();
+            assert!(due.since(scene.now) <= 3_600_000);
+            scene.pass(due.since(scene.now));
+            assert!(scene.state().participant(ana).is_some_and(|p| p.connected));
+        }
+    }
+
+    #[test]
     fn a_human_stays_connected_while_one_connection_is_left() {
         let mut scene = Scene::new();
         let human = scene.human("Ana");

@@ -162,6 +162,16 @@ fn a_repeat_of_a_request_that_was_answered_is_not_sent_again() {
 }
 
 #[test]
+fn a_request_nobody_came_back_for_is_forgotten() {
+    let mut world = world();
+    world.ask(1, None).unwrap();
+    world.scene.pass(APP_REQUEST_MS_MAX + 999);
+    assert_eq!(world.in_flight(), 1, "its caller may still be told of the timeout");
+    world.scene.pass(1);
+    assert_eq!(world.in_flight(), 0);
+}
+
+#[test]
 fn instance_ids_follow_the_documented_pattern() {
     let long = format!("a{}", "b".repeat(95));
     for (id, good) in [("a", true), ("1a:b-c", true), (&*long, true), ("-a", false), ("A", false)] {
