@@ -105,6 +105,18 @@ pub trait Object: Sized + Send + 'static {
     /// (nothing new for this cursor). `None` wakes the object.
     fn answer_idle_poll(settings: &Self::Settings, poll: &IdlePoll<'_>) -> Option<Reply>;
 
+    /// How a poll of a sleeping object with nothing new is held: until when, and the answer then.
+    /// `since` is when the poll came. `None` if it is not held, or if only the object can tell.
+    /// The host parks such a poll beside the sleeping object and wakes nothing for it.
+    fn hold_idle_poll(
+        settings: &Self::Settings,
+        poll: &IdlePoll<'_>,
+        since: Millis,
+    ) -> Option<(Millis, Reply)> {
+        let _not_held = (settings, poll, since);
+        None
+    }
+
     /// Appends the stored form of an event.
     fn encode_event(event: &Self::Event, out: &mut Vec<u8>);
     /// Reads an event of any schema up to [`Object::SCHEMA`].

@@ -11,15 +11,26 @@ use super::book::Book;
 use super::cadence::Admission;
 use super::stub::{Poller, Stub};
 use crate::error;
-use crate::host::{Active, Cause, Inner, PassKey, Pending, Request, Response, Shard, Verdict};
+use crate::host::{
+    Active, Cause, Held, Inner, PassKey, Pending, Request, Response, Shard, Verdict,
+};
 use crate::store;
 
 /// What a stub says to a poll.
 enum AtStub {
     Refused(Response),
     Answered(Answered),
+    /// Held beside the stub from now on.
+    Held(HeldUntil, Option<Horizon>),
     /// Only the object can tell.
     Wake,
+}
+
+/// How a wait is held beside a stub.
+struct HeldUntil {
+    pass: PassKey,
+    until: Millis,
+    timeout: Reply,
 }
 
 /// How far a wait came without waiting.
@@ -27,8 +38,8 @@ enum Begun {
     Ended(Response),
     Absent(Verdict),
     Answered(Answered),
-    /// It is in a mailbox.
-    Waits(PassKey),
+    /// It is in a mailbox, or held beside a stub once the lease is stored.
+    Waits(PassKey, Option<Horizon>),
 }
 
 /// An answer from a stub, and the lease write that has to come first.
@@ -58,9 +69,17 @@ impl<O: Object> Inner<O> {
                 return Response { result, next_wait_ms: None };
             }
             Begun::Answered(answered) => return self.idle_answer(&object, answered).await,
-            Begun::Waits(pass) => pass,
+            Begun::Waits(pass, horizon) => (pass, horizon),
         };
-        let mut pass = Pass { host: self, object: &object, key: pass, open: true };
+        let (key, horizon) = pass;
+        let mut pass = Pass { host: self, object: &object, key, open: true };
+        if let Some(horizon) = horizon
+            && let Err(reject) = self.write_horizon(&object, &horizon).await
+        {
+            drop(verdict);
+            self.forget_abandoned(&object);
+            return Response::refused(reject);
+        }
         let verdict = self.verdict(&object, verdict).await;
         let (verdict, next_wait_ms) = pass.settle(verdict);
         Response { result: self.success(&object, verdict).await, next_wait_ms }
@@ -75,6 +94,13 @@ impl<O: Object> Inner<O> {
         match self.at_stub(&mut shard, &pending, who) {
             AtStub::Refused(refused) => return Begun::Ended(refused),
             AtStub::Answered(answered) => return Begun::Answered(answered),
+            AtStub::Held(held, horizon) => {
+                let pass = held.pass;
+                return match self.hold(&mut shard, pending, held) {
+                    Ok(()) => Begun::Waits(pass, horizon),
+                    Err(reject) => Begun::Ended(Response::refused(reject)),
+                };
+            }
             AtStub::Wake => {}
         }
         let (entry, pass) = match self.admit(&mut shard, &mut pending, who) {
@@ -82,7 +108,7 @@ impl<O: Object> Inner<O> {
             Err(refused) => return Begun::Ended(*refused),
         };
         match self.push(&entry, pending) {
-            Ok(()) => Begun::Waits(pass),
+            Ok(()) => Begun::Waits(pass, None),
             Err(reject) => {
                 entry.book().abandon(who, pass.ticket);
                 Begun::Ended(Response::refused(reject))
@@ -148,22 +174,63 @@ impl<O: Object> Inner<O> {
         let Some(projection) = self.projections.get(projection) else { return AtStub::Wake };
         let poll = IdlePoll { args: &call.request.args, sequence, projection: &projection };
         let settings = &self.settings;
-        let answered = catch_unwind(AssertUnwindSafe(|| O::answer_idle_poll(settings, &poll)));
-        let Ok(Some(reply)) = answered else { return AtStub::Wake };
+        let asked = catch_unwind(AssertUnwindSafe(|| {
+            let hold = O::hold_idle_poll(settings, &poll, wall);
+            (hold, O::answer_idle_poll(settings, &poll))
+        }));
+        let Ok((hold, Some(reply))) = asked else { return AtStub::Wake };
         let quiet = reply.poll.or(Some(Poll::Quiet));
-        let next_wait_ms = cadence.settle(self.rule, cadence.ticket, quiet, now);
-        (poller.t, poller.last) = (cadence.t, cadence.last);
-        poller.end = poller.end.max(wall.plus(self.config.agent_lease_ms));
-        let moved = poller.end > poller.stored;
-        if moved {
-            poller.stored = poller.end.plus(self.config.lease_step_ms);
+        let mut next_wait_ms = 0;
+        if hold.is_none() {
+            next_wait_ms = cadence.settle(self.rule, cadence.ticket, quiet, now);
         }
-        let stored = poller.stored;
+        (poller.t, poller.last) = (cadence.t, cadence.last);
+        let stored = self.renew_poller(poller, wall);
         stub.touched = now;
         shard.put_stub(id, &stub);
-        let due = stub.next_due();
-        let horizon = moved.then_some(Horizon { fence: stub.fence, due, before, stored });
-        AtStub::Answered(Answered { reply, next_wait_ms, horizon })
+        let horizon = stored.map(|stored| Horizon {
+            fence: stub.fence,
+            due: stub.next_due(),
+            before,
+            stored,
+        });
+        match hold {
+            Some((until, timeout)) => {
+                let until = until.min(wall.plus(self.config.hold_ms_max));
+                let pass = PassKey { who, ticket: cadence.ticket, start: cadence.start };
+                AtStub::Held(HeldUntil { pass, until, timeout }, horizon)
+            }
+            None => AtStub::Answered(Answered { reply, next_wait_ms, horizon }),
+        }
+    }
+
+    // Raises a lease in memory; the end to store, if it moved past the stored one.
+    fn renew_poller(&self, poller: &mut Poller, wall: Millis) -> Option<Millis> {
+        poller.end = poller.end.max(wall.plus(self.config.agent_lease_ms));
+        if poller.end <= poller.stored {
+            return None;
+        }
+        poller.stored = poller.end.plus(self.config.lease_step_ms);
+        Some(poller.stored)
+    }
+
+    // Puts a wait beside a stub and makes sure that its end is noticed.
+    fn hold(
+        &self,
+        shard: &mut Shard,
+        mut call: Box<Pending>,
+        held: HeldUntil,
+    ) -> Result<(), Reject> {
+        let HeldUntil { pass, until, timeout } = held;
+        let id = call.request.object.clone();
+        call.pass = Some(pass);
+        if !shard.hold(&id, Held { call, until, timeout }, self.config.parked_calls_max) {
+            self.metrics.bound_hit("parked_calls_max");
+            return Err(error::overloaded("Too many calls are held here; try again."));
+        }
+        self.metrics.parked_calls.inc();
+        self.stub_timer_by(shard, &id, until);
+        Ok(())
     }
 
     async fn idle_answer(&self, object: &ObjectId, answered: Answered) -> Response {

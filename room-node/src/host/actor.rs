@@ -63,6 +63,7 @@ async fn stage<O: Object>(host: &Arc<Inner<O>>, entry: &Arc<Active>, first: bool
             let mut live = begin(host, entry, loaded, first);
             let end = Box::pin(serve(host, entry, &mut live)).await;
             if matches!(end, End::Rebuild) {
+                host.subscribers.close_all(&entry.id);
                 put_back_parked(host, entry, &mut live);
             }
         }

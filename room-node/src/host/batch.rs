@@ -125,7 +125,7 @@ impl Batch {
         }
     }
 
-    /// Takes the batch apart into messages to be decided again, in their first order.
+    /// Takes the batch apart into messages to be decided again; parked ones came first.
     pub(super) fn into_messages(self) -> Vec<Message> {
         let calls = self
             .parked

@@ -145,6 +145,16 @@ impl Shard {
         held.filter_map(|held| held.call.pass).rfind(|pass| pass.who == who)
     }
 
+    /// Holds a wait beside a stub; false if too many are held there.
+    pub(crate) fn hold(&mut self, id: &ObjectId, held: Held, calls_max: usize) -> bool {
+        let all = self.held.entry(id.clone()).or_default();
+        if all.len() >= calls_max {
+            return false;
+        }
+        all.push(held);
+        true
+    }
+
     /// Tells held waits whose time has come; returns how many.
     pub(crate) fn answer_held(&mut self, id: &ObjectId, wall: Millis) -> usize {
         let Some(held) = self.held.remove(id) else { return 0 };

@@ -391,6 +391,17 @@ impl<O: Object> Inner<O> {
         }
     }
 
+    fn sweep_held(&self, shard: &mut Shard, id: &ObjectId) {
+        let gone = shard.forget_abandoned(id);
+        self.metrics.parked_calls.sub(gauge(gone));
+    }
+
+    /// Forgets waits held beside a stub whose callers are gone.
+    pub(crate) fn forget_abandoned(&self, id: &ObjectId) {
+        let mut shard = self.directory.shard(id);
+        self.sweep_held(&mut shard, id);
+    }
+
     fn put_back(&self, entry: &Active, messages: Vec<Message>) {
         let calls = messages.iter().filter(|message| matches!(message, Message::Call(_))).count();
         self.metrics.mailbox_calls.add(i64::try_from(calls).unwrap_or(0));
@@ -515,10 +526,7 @@ impl<O: Object> Drop for CancelOnDrop<'_, O> {
         let mut shard = self.host.directory.shard(self.object);
         match shard.active.get(self.object) {
             Some(entry) => entry.mailbox.nudge(),
-            None => {
-                let gone = shard.forget_abandoned(self.object);
-                self.host.metrics.parked_calls.sub(gauge(gone));
-            }
+            None => self.host.sweep_held(&mut shard, self.object),
         }
     }
 }

@@ -47,6 +47,8 @@ impl Drop for Queued {
 
 /// A slow connection is closed with this code: try again later.
 const CLOSE_SLOW: u16 = 1013;
+/// The object has lost what it knew of its connections: come again.
+const CLOSE_RESTART: u16 = 1012;
 
 #[derive(Clone, Debug)]
 struct Subscriber {
@@ -122,6 +124,13 @@ impl Subscribers {
         frame: &[u8],
     ) -> Vec<(ParticipantId, u64)> {
         self.send(object, frame, |known| known.participant == participant)
+    }
+
+    /// Closes every connection of an object: what it knew of them is lost.
+    pub(crate) fn close_all(&self, object: &ObjectId) {
+        for known in self.remove(object, |_| true) {
+            known.sink.push(known.connection, Notice::Close(CLOSE_RESTART), None);
+        }
     }
 
     /// Closes every connection of a participant.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use object::{Object, ObjectId};
 
-use super::{Cause, Inner, wheel::Wheel};
+use super::{Cause, Inner, Shard, wheel::Wheel};
 use crate::front::book::Book;
 use crate::front::stub::NameHash;
 use crate::store::Fence;
@@ -53,11 +53,25 @@ impl<O: Object> Inner<O> {
         self.metrics.parked_calls.sub(super::gauge(held));
         let next = stub.next_due().into_iter().chain(shard.held_until(&id)).min();
         let at = again.or_else(|| next.map(|at| self.clock.when(at)));
+        stub.tick = 0;
         if let Some(at) = at {
             stub.tick = Wheel::tick(at.max(now.plus(1)));
             self.wheel.insert(stub.tick, hash);
         }
         shard.stubs.put(hash, &name, &stub);
+    }
+
+    /// Makes sure that a stub's timer comes up at `at` or before.
+    pub(crate) fn stub_timer_by(&self, shard: &mut Shard, id: &ObjectId, at: object::Millis) {
+        let (wall, now) = (self.clock.now(), self.clock.mono());
+        let Some(mut stub) = shard.stub(id, wall, now) else { return };
+        let tick = Wheel::tick(self.clock.when(at).max(now.plus(1)));
+        // A stub that never had a timer has tick 0.
+        if stub.tick == 0 || tick < stub.tick {
+            stub.tick = tick;
+            shard.put_stub(id, &stub);
+            self.wheel.insert(tick, super::directory::hash(id));
+        }
     }
 
     /// Wakes cold objects whose stored due time has come, until the host ends.

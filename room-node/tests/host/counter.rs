@@ -200,15 +200,24 @@ impl Object for Counter {
         self.working > 0
     }
 
-    fn idle_view(&self, settings: &Settings) -> IdleView {
-        let _ = settings;
+    fn idle_view(&self, _settings: &Settings) -> IdleView {
         let projection = Arc::from(self.members.len().to_string().into_bytes());
         IdleView { sequence: self.value, pollers: self.members.clone(), projection }
     }
 
-    fn answer_idle_poll(settings: &Settings, idle: &IdlePoll<'_>) -> Option<Reply> {
-        let still = number(idle.args) == idle.sequence && settings.hold_ms == 0;
-        still.then(|| poll(idle.sequence, idle.sequence, Poll::Quiet))
+    fn answer_idle_poll(_settings: &Settings, idle: &IdlePoll<'_>) -> Option<Reply> {
+        (number(idle.args) == idle.sequence)
+            .then(|| poll(idle.sequence, idle.sequence, Poll::Quiet))
+    }
+
+    fn hold_idle_poll(
+        settings: &Settings,
+        idle: &IdlePoll<'_>,
+        since: Millis,
+    ) -> Option<(Millis, Reply)> {
+        let held = settings.hold_ms > 0 && number(idle.args) == idle.sequence;
+        let quiet = poll(idle.sequence, idle.sequence, Poll::Quiet);
+        held.then(|| (since.plus(settings.hold_ms), quiet))
     }
 
     fn encode_event(event: &Event, out: &mut Vec<u8>) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::{FutureExt as _, join_all};
 use object::Caller;
+use room_node::store::memory::{Fault, Method};
 
 use super::rig::{Rig, pass, text, who};
 
@@ -104,6 +105,40 @@ async fn a_held_wait_never_keeps_an_object_awake() {
     rig.call("add", "a", 1, "9").await;
     let news = held.await.unwrap();
     assert!(text(&news).starts_with(r#"ok {"cursor":9,"news":true"#), "{news:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_poll_of_a_sleeping_object_is_held_beside_it_and_wakes_nothing() {
+    let rig = Rig::with(|config| config.agent_lease_ms = 100_000, 5_000);
+    rig.join("a", 1).await;
+    rig.join("a", 2).await;
+    pass(31_000).await;
+    assert_eq!(rig.stubs(), 1);
+    for _ in 0..50 {
+        let begun = rig.clock.mono();
+        let quiet = rig.full("wait", "a", 2, "0").await;
+        let held = rig.clock.mono().since(begun);
+        assert!((5_000..=5_100).contains(&held), "{held}");
+        let rest = quiet.next_wait_ms.unwrap();
+        assert!((4_900..=5_000).contains(&rest), "{rest}");
+        pass(rest).await;
+    }
+    assert_eq!((rig.stubs(), rig.wakes("poll"), rig.wakes("timer")), (1, 0, 1));
+    assert_eq!(rig.call("add", "a", 1, "0").await, "not_a_member", "1 was silent");
+    // The lease of a held wait is stored first; a failure refuses it and forgets it.
+    pass(70_000).await;
+    let lost = room_node::store::Error::Unavailable { context: "injected".into() };
+    rig.store.inject(Method::Lease, Fault::Refuse(lost));
+    assert_eq!(rig.call("wait", "a", 2, "0").await, "room_unavailable");
+    assert_eq!(rig.host.metrics().parked_calls.get(), 0);
+    let held = Box::pin(rig.full("wait", "a", 2, "0"));
+    let (told, joined) = tokio::join!(held, async {
+        pass(2_000).await;
+        rig.join("a", 3).await;
+        rig.call("add", "a", 3, "8").await
+    });
+    assert_eq!(joined, r#"ok {"value":8}"#);
+    assert!(text(&told).starts_with(r#"ok {"cursor":8,"news":true"#), "{told:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -182,6 +182,17 @@ async fn attached_connections_are_told_and_their_loss_is_noticed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_rebuilt_object_closes_the_connections_it_has_forgotten() {
+    let rig = Rig::new();
+    rig.join("a", 1).await;
+    let kept = sink();
+    assert!(rig.host.attach(&id("a"), who(1), 1, Arc::<Kept>::clone(&kept)));
+    assert_eq!(rig.call("boom", "a", 1, "").await, "internal_error");
+    assert_eq!(kept.0.lock().unwrap().first().unwrap().1, Notice::Close(1012));
+    assert_eq!(rig.host.metrics().subscribers.get(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_slow_connection_is_closed_and_others_are_not() {
     let rig = Rig::with(
         |config| {
