@@ -3,11 +3,6 @@
 //! Order: the op's stateless check, the handle, the cadence, the guard, the node. Everything
 //! before the node is decided here; a refusal there has cost no node anything.
 
-#![expect(
-    clippy::result_large_err,
-    reason = "a refusal is the answer itself; boxing it would cost the refused poll an allocation"
-)]
-
 mod arguments;
 mod mint;
 mod splice;
