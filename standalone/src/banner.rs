@@ -13,7 +13,13 @@ pub fn first_line(listen: SocketAddr, admin: SocketAddr) -> String {
 /// The MCP endpoint as a client on this machine reaches it.
 #[must_use]
 pub fn mcp_url(listen: SocketAddr) -> String {
-    format!("http://{}/mcp", reachable(listen))
+    format!("{}/mcp", base_url(listen))
+}
+
+/// The base of everything served, without a trailing slash.
+#[must_use]
+pub fn base_url(listen: SocketAddr) -> String {
+    format!("http://{}", reachable(listen))
 }
 
 /// Configuration ready to paste for four agent hosts, and a curl call that works as it stands.

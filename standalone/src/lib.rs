@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 pub mod banner;
+pub mod compose;
 pub mod flags;
 pub mod logs;
+pub mod settings;
 pub mod signals;

@@ -1,14 +1,23 @@
-//! The `roomring` binary.
+//! The `roomring` binary: read the flags, start, say where, wait for a signal, drain.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
+use std::error::Error;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use standalone::flags::{self, Command, Source};
+use standalone::compose::{self, Running};
+use standalone::flags::{self, Command, Config, Source};
+use standalone::signals::Signals;
+use standalone::{banner, logs};
 
-/// Usage or configuration (interfaces.md, process behaviour).
+/// A failure at run time: port, data directory (interfaces.md, process behaviour).
+const EXIT_RUN_TIME: u8 = 1;
+/// Usage or configuration.
 const EXIT_USAGE: u8 = 64;
+/// Forced by a second signal.
+const EXIT_FORCED: i32 = 130;
 
 fn main() -> ExitCode {
     match flags::parse(std::env::args().skip(1), &Process) {
@@ -16,12 +25,72 @@ fn main() -> ExitCode {
             say(&text);
             ExitCode::SUCCESS
         }
-        Ok(Command::Serve { .. }) => ExitCode::SUCCESS,
+        Ok(Command::Serve { config, warnings }) => match run(&config, &warnings) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                complain(&format!("roomring: {}", chain(error.as_ref())));
+                ExitCode::from(EXIT_RUN_TIME)
+            }
+        },
         Err(mistakes) => {
             complain(&mistakes.to_string());
             ExitCode::from(EXIT_USAGE)
         }
     }
+}
+
+fn run(config: &Config, warnings: &[String]) -> Result<(), Box<dyn Error>> {
+    logs::install(config.log_format, &config.log)?;
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(serve(config))
+}
+
+async fn serve(config: &Config) -> Result<(), Box<dyn Error>> {
+    let mut signals = Signals::listen()?;
+    let running = compose::start(config).await?;
+    say(&format!("{}\n", banner::first_line(running.listen, running.admin)));
+    say(&banner::text(running.listen, &storage(config)));
+    signals.next().await;
+    tracing::info!("draining");
+    tokio::select! {
+        () = drain(running) => Ok(()),
+        () = signals.next() => {
+            tracing::warn!("forced by a second signal");
+            std::process::exit(EXIT_FORCED);
+        }
+    }
+}
+
+async fn drain(running: Running) {
+    if running.drain().await {
+        tracing::info!("stopped");
+    } else {
+        tracing::warn!("stopped before everything had ended by itself");
+    }
+}
+
+/// Where rooms are, in words for the banner.
+fn storage(config: &Config) -> String {
+    if config.ephemeral {
+        "rooms in memory only (--ephemeral)".to_owned()
+    } else {
+        format!("rooms in {}", config.data_dir.display())
+    }
+}
+
+/// An error with its causes, on one line.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text.replace('\n', " ")
 }
 
 /// The environment and files of this process.
@@ -41,12 +110,14 @@ impl Source for Process {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "the binary's own output")]
+/// Writes to standard output; nobody listening there is no reason to stop serving.
 fn say(text: &str) {
-    print!("{text}");
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes());
+    let _ = out.flush();
 }
 
-#[expect(clippy::print_stderr, reason = "start-up mistakes come before the log is there")]
+#[expect(clippy::print_stderr, reason = "mistakes and failures come with or without a log")]
 fn complain(text: &str) {
     eprintln!("{text}");
 }

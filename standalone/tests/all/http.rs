@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::{HeaderMap, Method, Request, StatusCode};
+use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -44,7 +44,6 @@ pub(crate) enum Lost {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
-    pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
@@ -101,7 +100,7 @@ impl Http {
         let answer = sender.send_request(request).await.map_err(|_| Lost::Unanswered)?;
         let (parts, body) = answer.into_parts();
         let body = body.collect().await.map_err(|_| Lost::Unanswered)?.to_bytes();
-        Ok(Answer { status: parts.status, headers: parts.headers, body })
+        Ok(Answer { status: parts.status, body })
     }
 
     async fn connect(&self) -> io::Result<SendRequest<Full<Bytes>>> {

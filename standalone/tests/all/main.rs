@@ -3,6 +3,29 @@
 //! Nothing here sleeps on a guess: every wait is for a line, an answer, a metric or an exit, with
 //! a deadline, and polls keep the cadence the server asks for.
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    expect(
+        clippy::disallowed_methods,
+        reason = "clients of a real process live in real time and read their own switches"
+    )
+)]
 
 #[cfg(test)]
+mod canary;
+#[cfg(test)]
+mod crash;
+#[cfg(test)]
+mod hibernate;
+#[cfg(test)]
 mod history;
+#[cfg(test)]
+mod http;
+#[cfg(test)]
+mod mcp;
+#[cfg(test)]
+mod process;
+#[cfg(test)]
+mod scenario;
+#[cfg(test)]
+mod server;

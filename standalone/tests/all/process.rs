@@ -2,7 +2,8 @@
 //! failures that damage nothing.
 
 use std::collections::BTreeMap;
-use std::net::TcpListener;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 
 use bytes::Bytes;
@@ -113,9 +114,9 @@ fn a_directory_that_cannot_be_used_is_one_clear_line_and_stays_as_it_is() {
     };
     std::fs::write(base.path().join("file"), "text").unwrap();
     let rows = [
-        (make("foreign", &[("diary.txt", "dear diary")]), "not a roomring data directory"),
-        (make("newer", &[("FORMAT", "roomring 99\n")]), "newer"),
-        (make("other", &[("FORMAT", "something else\n")]), "not a roomring data directory"),
+        (make("foreign", &[("diary.txt", "dear diary")]), "not ours"),
+        (make("newer", &[("FORMAT", "roomring\nformat 99\n")]), "newer"),
+        (make("other", &[("FORMAT", "something else\n")]), "not ours"),
         (base.path().join("file").display().to_string(), "file"),
         // Nobody can make a directory here, not even root.
         ("/proc/roomring-data".to_owned(), "/proc/roomring-data"),
@@ -186,6 +187,24 @@ async fn either_signal_drains_and_the_next_start_finds_everything() {
     let texts: Vec<&Value> =
         context["events"].as_array().unwrap().iter().map(|event| &event["text"]).collect();
     assert_eq!(texts, ["TERM", "INT"]);
+}
+
+#[test]
+fn a_second_signal_forces_the_end_of_a_drain() {
+    let server = Server::start(&["--ephemeral"]);
+    // A request whose body is awaited holds the drain up; `100` says that it is being served.
+    let mut slow = TcpStream::connect(server.mcp).unwrap();
+    let head = "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+        content-length: 9\r\nexpect: 100-continue\r\n\r\n";
+    slow.write_all(head.as_bytes()).unwrap();
+    let mut status = [0; 12];
+    slow.read_exact(&mut status).unwrap();
+    assert_eq!(&status, b"HTTP/1.1 100");
+    server.signal("TERM");
+    server.stderr_until("draining");
+    server.signal("TERM");
+    let ended = server.wait();
+    assert_eq!(ended.code, Some(130), "{}", ended.stderr);
 }
 
 #[test]

@@ -35,7 +35,6 @@ pub(crate) struct Server {
     /// One message per piece of stderr.
     stderr_grew: Mutex<Receiver<()>>,
     stderr_reader: Option<JoinHandle<()>>,
-    pub(crate) first_line: String,
     pub(crate) mcp: SocketAddr,
     pub(crate) admin: SocketAddr,
 }
@@ -98,7 +97,6 @@ impl Server {
             stderr,
             stderr_grew: Mutex::new(stderr_grew),
             stderr_reader: Some(stderr_reader),
-            first_line,
             mcp,
             admin,
         }

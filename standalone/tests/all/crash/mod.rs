@@ -62,10 +62,19 @@ async fn nothing_acknowledged_is_lost_by_kill_9() {
         server = Arc::new(Server::start_in(dir.path(), &FAST));
         verify::verify(&mut agents, server.mcp, round).await;
     }
+    stop(server);
+    // Once more after a proper end, so that what was sent again is looked at too.
+    let server = Arc::new(Server::start_in(dir.path(), &FAST));
+    verify::read_rooms(&agents, server.mcp, kills + 1).await;
+    stop(server);
+    judge(&log.records(), kills, in_flight, seed);
+}
+
+/// Ends the process by SIGTERM, which must go well.
+fn stop(server: Arc<Server>) {
     server.signal("TERM");
     let ended = Arc::into_inner(server).unwrap().wait();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    judge(&log.records(), kills, in_flight, seed);
 }
 
 /// Rooms with three agents each; in each room everybody's tasks go to the next one.

@@ -26,7 +26,7 @@ pub(super) async fn verify(agents: &mut [Agent], address: SocketAddr, round: u32
 }
 
 /// What all participants of each room can read together, as one observation.
-async fn read_rooms(agents: &[Agent], address: SocketAddr, round: u32) {
+pub(super) async fn read_rooms(agents: &[Agent], address: SocketAddr, round: u32) {
     let mut rooms: BTreeMap<&str, Vec<&Agent>> = BTreeMap::new();
     for agent in agents {
         rooms.entry(&agent.room).or_default().push(agent);
