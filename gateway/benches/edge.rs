@@ -7,8 +7,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::print_stdout,
-    clippy::disallowed_methods,
-    reason = "a benchmark fails by panicking, prints its figures and reads the clock"
+    reason = "a benchmark fails by panicking and prints its figures"
 )]
 
 mod edge {

@@ -4,7 +4,6 @@
 //! the contract as tables. Nothing sleeps: every test waits for an answer or for a signal of the
 //! script.
 #![expect(
-    clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
