@@ -1,5 +1,7 @@
 //! What an object answers with: facts to store, an outcome for the caller, effects to perform.
 
+use std::fmt;
+
 use crate::{BlobId, Millis, ParticipantId, Reject};
 
 /// How a stored blob is put into a reply.
@@ -23,7 +25,7 @@ pub enum Poll {
 }
 
 /// A success: one JSON object.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Reply {
     /// Compact JSON of an object; shape: the op's output schema, less what the edge adds
     /// (`participantHandle`, `invite`) and what the front adds (`retryAfterMs`).
@@ -31,6 +33,17 @@ pub struct Reply {
     pub attached: Option<Attached>,
     /// Only on answers of a wait op.
     pub poll: Option<Poll>,
+}
+
+// Bodies and frames hold what people wrote: their sizes are printed, never the bytes.
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reply")
+            .field("body_bytes", &self.body.len())
+            .field("attached", &self.attached)
+            .field("poll", &self.poll)
+            .finish()
+    }
 }
 
 impl Reply {
@@ -60,7 +73,7 @@ pub struct Renewal {
 }
 
 /// What the host does after the commit.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Sends a frame to one attached connection of the object (dropped if it is gone).
     Notify { connection: u64, frame: Vec<u8> },
@@ -68,6 +81,28 @@ pub enum Effect {
     NotifyParticipant { participant: ParticipantId, frame: Vec<u8> },
     /// Closes every attached connection of one participant, with a reason code of the contract.
     Disconnect { participant: ParticipantId, close_code: u16 },
+}
+
+impl fmt::Debug for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Notify { connection, frame } => f
+                .debug_struct("Notify")
+                .field("connection", connection)
+                .field("frame_bytes", &frame.len())
+                .finish(),
+            Self::NotifyParticipant { participant, frame } => f
+                .debug_struct("NotifyParticipant")
+                .field("participant", participant)
+                .field("frame_bytes", &frame.len())
+                .finish(),
+            Self::Disconnect { participant, close_code } => f
+                .debug_struct("Disconnect")
+                .field("participant", participant)
+                .field("close_code", close_code)
+                .finish(),
+        }
+    }
 }
 
 /// The result of one `decide`. Facts are stored before the outcome or any effect leaves.
@@ -119,5 +154,23 @@ impl<E, V> Decision<E, V> {
     #[must_use]
     pub const fn refuse(reject: Reject) -> Self {
         Self::only(Outcome::Refuse(reject))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_output_hides_bodies_and_frames() {
+        let frame = b"canary".to_vec();
+        let who = ParticipantId(1);
+        let shown = format!(
+            "{:?} {:?} {:?}",
+            Reply::new(frame.clone()),
+            Effect::Notify { connection: 1, frame: frame.clone() },
+            Effect::NotifyParticipant { participant: who, frame: frame.clone() },
+        );
+        assert!(!shown.contains("canary") && !shown.contains(&format!("{frame:?}")), "{shown}");
     }
 }

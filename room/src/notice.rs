@@ -15,6 +15,7 @@ use crate::event::Event;
 use crate::live::{Connection, Line, Signal};
 use crate::live_view::SnapshotView;
 use crate::room::Decision;
+use crate::routing;
 use crate::settings::Settings;
 use crate::state::{Attachment, Body, Kind, Message, Participant, State};
 use crate::view::{
@@ -23,8 +24,43 @@ use crate::view::{
 };
 use crate::wait::{self, News};
 
-/// Adds the frames that a decision's facts cause.
+/// Close code of the contract for a participant that is gone.
+const CLOSE_LEFT: u16 = 1000;
+
+/// Adds what a decision's facts mean for connections: those of participants that are gone are
+/// forgotten and closed, and the others are told.
 pub(crate) fn add(before: &State, settings: &Settings, decision: &mut Decision) {
+    forget(before, decision);
+    tell(before, settings, decision);
+}
+
+/// Volatile traces of whoever goes or loses its stream.
+fn forget(before: &State, decision: &mut Decision) {
+    let mut signals = Vec::new();
+    for event in &decision.events {
+        let (who, left) = match event {
+            Event::Left { participant, .. } => (*participant, true),
+            Event::Disconnected { participant, .. } => (*participant, false),
+            _ => continue,
+        };
+        if before.live.activities.iter().any(|activity| activity.agent == who) {
+            signals.push(Signal::ActivityCleared { agent: who, scope_id: None });
+        }
+        if !left || !before.live.attached(who) {
+            continue;
+        }
+        signals.extend(routing::left(&before.live, who));
+        let closes = |effect: &Effect| matches!(effect, Effect::Disconnect { participant, .. } if *participant == who);
+        if !decision.effects.iter().any(closes) {
+            let close = Effect::Disconnect { participant: who, close_code: CLOSE_LEFT };
+            decision.effects.push(close);
+        }
+    }
+    decision.signals.extend(signals);
+}
+
+/// Adds the frames that a decision's facts cause.
+fn tell(before: &State, settings: &Settings, decision: &mut Decision) {
     let told = decision.events.iter().any(|event| !matches!(event, Event::Remembered { .. }));
     let opens = |signal: &Signal| matches!(signal, Signal::Attached { .. });
     let lines = !before.live.connections.is_empty() || decision.signals.iter().any(opens);

@@ -4,7 +4,8 @@ use serde_json::json;
 
 use super::*;
 
-fn draft_with(root: Value, data: Value) -> Value {
+fn draft_with(root: impl Into<Value>, data: impl Into<Value>) -> Value {
+    let (root, data) = (root.into(), data.into());
     json!({"surfaceId": "score", "revision": 1, "root": root, "data": data})
 }
 
@@ -38,22 +39,19 @@ fn row(children: usize) -> Value {
     json!({"type": "Row", "children": vec![json!({"type": "Text", "text": "x"}); children]})
 }
 
+/// Checks rows of components within a view whose data has a number `n` and a string `word`.
+fn check_components(rows: &[(bool, Value)]) {
+    for (good, root) in rows {
+        let surface = draft_with(root.clone(), json!({"n": 1, "word": "x"}));
+        let expected = if *good { "ok" } else { "invalid_live_view_component" };
+        assert_eq!(family(&surface), expected, "{root}");
+    }
+}
+
 #[test]
-fn components_have_exact_keys_and_bounds() {
+fn texts_values_and_containers_have_exact_keys_and_bounds() {
     let text = |s: &str| json!({"type": "Text", "text": s});
-    let button =
-        |label: &str, action: Value| json!({"type": "Button", "label": label, "action": action});
-    let inc =
-        |amount: Value| button("Add", json!({"type": "increment", "path": "n", "amount": amount}));
-    let set = |value: Value| button("Set", json!({"type": "set", "path": "n", "value": value}));
-    let input = |path: &str, more: Value| {
-        let mut input = json!({"type": "Input", "path": path});
-        if let (Value::Object(input), Value::Object(more)) = (&mut input, more) {
-            input.extend(more);
-        }
-        input
-    };
-    let rows = [
+    check_components(&[
         (true, text("hello")),
         (true, text(&"x".repeat(400))),
         (false, text(&"x".repeat(401))),
@@ -75,6 +73,32 @@ fn components_have_exact_keys_and_bounds() {
         (true, json!({"type": "Value", "path": "missing_is_fine"})),
         (false, json!({"type": "Value", "path": "a.b"})),
         (false, json!({"type": "Value", "path": "1a"})),
+        (true, row(1)),
+        (true, row(63)),
+        (false, row(64)),
+        (false, row(0)),
+        (false, json!({"type": "Column", "children": "x"})),
+        (false, json!({"type": "Grid", "children": []})),
+        (true, nested(8)),
+        (false, nested(9)),
+    ]);
+}
+
+#[test]
+fn buttons_and_inputs_have_exact_keys_and_bounds() {
+    let button =
+        |label: &str, action: Value| json!({"type": "Button", "label": label, "action": action});
+    let inc =
+        |amount: Value| button("Add", json!({"type": "increment", "path": "n", "amount": amount}));
+    let set = |value: Value| button("Set", json!({"type": "set", "path": "n", "value": value}));
+    let input = |path: &str, more: Value| {
+        let mut input = json!({"type": "Input", "path": path});
+        if let (Value::Object(input), Value::Object(more)) = (&mut input, more) {
+            input.extend(more);
+        }
+        input
+    };
+    check_components(&[
         (true, inc(json!(1))),
         (true, inc(json!(-1000))),
         (true, inc(json!(2.0))),
@@ -97,20 +121,7 @@ fn components_have_exact_keys_and_bounds() {
         (false, input("word", json!({"placeholder": "x".repeat(81)}))),
         (false, input("n", json!({}))),
         (false, input("absent", json!({}))),
-        (true, row(1)),
-        (true, row(63)),
-        (false, row(64)),
-        (false, row(0)),
-        (false, json!({"type": "Column", "children": "x"})),
-        (false, json!({"type": "Grid", "children": []})),
-        (true, nested(8)),
-        (false, nested(9)),
-    ];
-    for (good, root) in rows {
-        let surface = draft_with(root.clone(), json!({"n": 1, "word": "x"}));
-        let expected = if good { "ok" } else { "invalid_live_view_component" };
-        assert_eq!(family(&surface), expected, "{root}");
-    }
+    ]);
 }
 
 #[test]

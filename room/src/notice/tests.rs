@@ -1,5 +1,6 @@
 //! What browsers and residents are told of what happens.
 
+use object::Effect;
 use serde_json::json;
 
 use crate::ops::scene::Scene;
@@ -70,4 +71,28 @@ fn a_private_card_reaches_browsers_and_its_own_agent_only() {
     let line = scene.line_of(ana);
     let seen = scene.frames.iter().filter(|(connection, _)| *connection == line).count();
     assert_eq!(seen, 2);
+}
+
+#[test]
+fn whoever_goes_leaves_no_connection_and_no_activity() {
+    let mut scene = Scene::new();
+    let (ana, agent) = (scene.human("Ana"), scene.agent("a"));
+    let open = |scene: &mut Scene| {
+        scene.connection = 700;
+        scene.call("resident_connect", agent, json!({})).unwrap();
+        scene.connection = 0;
+        let working = json!({"scopeId": "room", "state": "working", "turnSequence": 1});
+        scene.call("resident_activity", agent, working).unwrap();
+    };
+    open(&mut scene);
+    scene.disconnect(agent, 700);
+    assert!(scene.state().live.activities.is_empty(), "its stream is lost");
+    open(&mut scene);
+    scene.call("leave_room", agent, json!({})).unwrap();
+    let live = &scene.state().live;
+    assert!(!live.attached(agent) && live.activities.is_empty());
+    let closed = Effect::Disconnect { participant: agent, close_code: 1000 };
+    assert!(scene.last().effects.contains(&closed));
+    scene.call("leave_human", ana, json!({})).unwrap();
+    assert!(scene.state().live.connections.is_empty(), "nothing keeps the room awake");
 }

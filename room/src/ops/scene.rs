@@ -79,7 +79,7 @@ impl Scene {
 
     /// A new human, attached by a connection of its own.
     pub(crate) fn human(&mut self, name: &str) -> ParticipantId {
-        self.connection = self.fresh() as u64;
+        self.connection = u64::try_from(self.fresh()).unwrap();
         let id = self.join("join_human", json!({"roomId": ROOM, "name": name}));
         self.connection = 0;
         id
@@ -98,13 +98,13 @@ impl Scene {
         args: Value,
     ) -> Result<Value, Reject> {
         let request = RequestId(self.fresh());
-        self.ask(op, caller, args, None, request, None)
+        self.ask(op, caller, &args, None, request, None)
     }
 
     fn join(&mut self, op: &str, args: Value) -> ParticipantId {
         let id = ParticipantId(self.fresh());
         let request = RequestId(self.fresh());
-        self.ask(op, Caller::Joining(id), args, None, request, None).unwrap();
+        self.ask(op, Caller::Joining(id), &args, None, request, None).unwrap();
         id
     }
 
@@ -143,7 +143,7 @@ impl Scene {
         args: Value,
     ) -> Result<Value, Reject> {
         let request = RequestId(self.fresh());
-        self.ask(op, Caller::Participant(who), args, None, request, None)
+        self.ask(op, Caller::Participant(who), &args, None, request, None)
     }
 
     pub(crate) fn blob(
@@ -154,7 +154,7 @@ impl Scene {
         bytes: &[u8],
     ) -> Result<Value, Reject> {
         let request = RequestId(self.fresh());
-        self.ask(op, Caller::Participant(who), args, Some(bytes), request, None)
+        self.ask(op, Caller::Participant(who), &args, Some(bytes), request, None)
     }
 
     /// Decides a parked call again.
@@ -166,7 +166,7 @@ impl Scene {
         request: RequestId,
         parked: Option<Parked>,
     ) -> Result<Value, Reject> {
-        self.ask(op, Caller::Participant(who), args, None, request, parked)
+        self.ask(op, Caller::Participant(who), &args, None, request, parked)
     }
 
     /// The answer of a call: its body, its refusal, or `parked` for a parked one.
@@ -174,7 +174,7 @@ impl Scene {
         &mut self,
         op: &str,
         caller: Caller,
-        args: Value,
+        args: &Value,
         blob: Option<&[u8]>,
         request: RequestId,
         parked: Option<Parked>,

@@ -73,7 +73,8 @@ fn only_a_curated_app_of_this_room_is_known() {
 
 #[test]
 fn the_smallest_participant_then_the_oldest_connection_hosts() {
-    let rows: [(&[(u64, u128, bool)], Option<u64>); 5] = [
+    type Lines = &'static [(u64, u128, bool)];
+    let rows: [(Lines, Option<u64>); 5] = [
         (&[], None),
         (&[(1, 7, false)], None),
         (&[(1, 7, true), (2, 3, true)], Some(2)),

@@ -27,8 +27,8 @@ pub static META: OpMeta = OpMeta {
     address: Address::Handle,
     activation: Activation::MustExist,
     audience: Audience::Agent,
-    // Nothing of it is ever stored.
-    read_only: true,
+    // Nothing of it is stored, but the app may act on it: never repeated by the edge.
+    read_only: false,
     minted: Minted::Nothing,
     guard: Guard::Call(1),
     wait: false,

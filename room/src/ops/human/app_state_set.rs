@@ -141,7 +141,8 @@ mod tests {
         (scene, ana, ben, instance)
     }
 
-    fn set(instance: &str, expected: Value, state: Value) -> Value {
+    fn set(instance: &str, expected: impl Into<Value>, state: impl Into<Value>) -> Value {
+        let (expected, state) = (expected.into(), state.into());
         json!({"appInstanceId": instance, "expectedRevision": expected, "state": state})
     }
 

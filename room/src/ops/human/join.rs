@@ -21,7 +21,7 @@ pub static META: OpMeta = OpMeta {
     activation: Activation::MayCreate,
     audience: Audience::Human,
     read_only: false,
-    minted: Minted::Nothing,
+    minted: Minted::Handle,
     guard: Guard::Join,
     wait: false,
     client_request_id: false,

@@ -1,13 +1,14 @@
-//! `leave_human`: a human goes at once (humans A1, A3).
+//! `leave_human`: a human goes at once (humans A1, A3). Its connections are closed, and what waits
+//! for its browser ends, as for everybody who goes.
 
-use object::{Effect, OpMeta};
+use object::OpMeta;
 
 use super::{DONE, internal, meta};
 use crate::event::Cause;
 use crate::ops::{Ask, Op, Step, Verdict, no_replay};
 use crate::reject::Code;
+use crate::roster;
 use crate::spec::{self, Field};
-use crate::{roster, routing};
 
 pub static META: OpMeta = {
     let mut meta = meta("leave_human");
@@ -16,9 +17,6 @@ pub static META: OpMeta = {
 };
 
 pub static INPUT: &[Field] = &[];
-
-/// Close code of the contract for a participant that left.
-const CLOSE_LEFT: u16 = 1000;
 
 pub static OP: Op =
     Op { gone, ..internal(&META, |args, blob| spec::check(INPUT, args, blob), decide, no_replay) };
@@ -29,8 +27,7 @@ fn decide(ask: &Ask<'_>) -> Verdict {
     let mut step = Step::reply(&DONE)?.events(departure.events);
     step.decision.drop_blobs = departure.drop_blobs;
     step.decision.drop_leases = departure.drop_leases;
-    step.decision.signals = routing::left(&ask.state.live, me);
-    Ok(step.effect(Effect::Disconnect { participant: me, close_code: CLOSE_LEFT }))
+    Ok(step)
 }
 
 /// A repeat by the edge met its own first attempt: a success.
@@ -40,6 +37,7 @@ fn gone(ask: &Ask<'_>) -> Verdict {
 
 #[cfg(test)]
 mod tests {
+    use object::Effect;
     use serde_json::json;
 
     use super::*;

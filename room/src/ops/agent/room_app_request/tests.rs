@@ -45,7 +45,8 @@ impl World {
         self.scene.again(META.name, self.agent, asked(), RequestId(n), parked)
     }
 
-    fn answer(&mut self, n: u128, args: Value) {
+    fn answer(&mut self, n: u128, args: impl Into<Value>) {
+        let args = args.into();
         let mut all = json!({"requestId": RequestId(n).to_string(), "appInstanceId": board()});
         for (key, value) in args.as_object().unwrap() {
             all[key] = value.clone();
