@@ -14,9 +14,9 @@ pub enum Origin {
     Room,
     /// The edge or the host, before the room is asked.
     Edge,
-    /// Nobody any more: the reference's code for a case that our schemas report as
-    /// `invalid_arguments` with the field at fault. Kept so that its page can say so.
-    Schema,
+    /// Nobody: the reference's code for a case that our schemas report as `invalid_arguments` with
+    /// the field at fault, or that cannot come about here. Kept so that its page can say so.
+    Unused,
 }
 
 impl Code {

@@ -36,7 +36,7 @@ pub enum Kind {
     /// One of these words.
     Word(&'static [&'static str]),
     List {
-        item: &'static Kind,
+        item: &'static Self,
         items_max: usize,
     },
     /// An object of strings.
@@ -123,6 +123,12 @@ pub const fn int(min: u64, max: u64, default: u64) -> Kind {
 pub fn check(fields: &[Field], args: &Value, blob: Option<&[u8]>) -> Result<(), Reject> {
     let faults = validate::faults(fields, args, blob.is_some());
     if faults.is_empty() { Ok(()) } else { Err(invalid(faults)) }
+}
+
+/// The declared arguments of a call that [`check`] has passed: trimmed, defaults filled in.
+#[must_use]
+pub fn clean(fields: &[Field], args: &Value) -> Map<String, Value> {
+    validate::clean(fields, args)
 }
 
 /// Checks, then gives the declared arguments only: trimmed, defaults filled in.

@@ -85,3 +85,24 @@ pub(crate) fn pushed_out(state: &State) -> Option<BlobId> {
     let full = state.attachments.len() >= limits::ATTACHMENTS_MAX;
     state.attachments.front().filter(|_| full).map(|file| file.id)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::Kind;
+
+    fn said(text: &str) -> Message {
+        let author = Author { id: ParticipantId(1), name: "A".into(), kind: Kind::Human };
+        message(1, Millis(1), author, None, Vec::new(), Body::Text(text.into()))
+    }
+
+    #[test]
+    fn a_message_that_can_never_be_kept_is_refused() {
+        assert_eq!(fits(&said("x")), Ok(()));
+        let room = limits::MESSAGES_BYTES_MAX - said("").weight as usize;
+        assert_eq!(fits(&said(&"x".repeat(room))), Ok(()));
+        let refused = fits(&said(&"x".repeat(room + 1))).unwrap_err();
+        assert_eq!(refused.code, "room_state_budget_exceeded");
+        assert_eq!(refused.limit, Some(81_920));
+    }
+}

@@ -27,9 +27,9 @@ pub struct Ask<'a> {
 }
 
 impl<'a> Ask<'a> {
-    /// The checked input of an op.
+    /// The input of an op; dispatch has run its check.
     pub fn input<T: DeserializeOwned>(&self, fields: &[Field]) -> Result<T, Reject> {
-        let clean = spec::parse(fields, self.args, self.call.blob.is_some())?;
+        let clean = spec::clean(fields, self.args);
         serde_json::from_value(Value::Object(clean)).map_err(|_| spec::invalid(Vec::new()))
     }
 

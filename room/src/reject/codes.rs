@@ -91,7 +91,7 @@ codes! {
         "The request does not have the documented shape; compare it with the tool's schema.";
     InvalidCapabilities = "invalid_capabilities", Invalid, false, Room,
         "A capability is 1 to 48 lower-case letters or digits, in groups joined by single '.', '_' or '-'; correct the list and call again.";
-    InvalidRuntimeHost = "invalid_runtime_host", Invalid, false, Room,
+    InvalidRuntimeHost = "invalid_runtime_host", Invalid, false, Unused,
         "A runtime host has an id of 8 to 64 letters, digits or '._:-' and two speech flags; correct it and call again.";
     // Tasks.
     UnknownTaskRequest = "unknown_task_request", NotFound, false, Room,
@@ -108,7 +108,7 @@ codes! {
         "A Task message has at most 8 targets; name fewer.";
     TaskTargetNotAgent = "task_target_not_agent", Invalid, false, Room,
         "This Task message may only target agents; name agents from the roster.";
-    TaskSenderNotHuman = "task_sender_not_human", Forbidden, false, Room,
+    TaskSenderNotHuman = "task_sender_not_human", Forbidden, false, Unused,
         "Only a human may send this into the Task.";
     TaskAttachmentNotParticipant = "task_attachment_not_participant", Forbidden, false, Room,
         "This participant does not take part in the Task; upload without taskRequestId or ask to be targeted in it first.";
@@ -161,7 +161,7 @@ codes! {
     MissingRoomCapability = "missing_room_capability", Invalid, false, Edge,
         "The request lacks the room, participant or token header.";
     // Surfaces.
-    SurfaceAgentOnly = "surface_agent_only", Forbidden, false, Room,
+    SurfaceAgentOnly = "surface_agent_only", Forbidden, false, Unused,
         "Only an agent may publish a workspace snapshot.";
     SurfaceMimeUnsupported = "surface_mime_unsupported", Invalid, false, Room,
         "A workspace snapshot is image/jpeg, image/png or image/webp.";
@@ -169,13 +169,13 @@ codes! {
         "The snapshot holds no bytes; send the encoded image.";
     SurfaceTooLarge = "surface_too_large", Limit, false, Room,
         "A snapshot has at most 786,432 bytes; send a smaller image.";
-    SurfaceSizeMismatch = "surface_size_mismatch", Invalid, false, Room,
+    SurfaceSizeMismatch = "surface_size_mismatch", Invalid, false, Unused,
         "The announced size differs from the bytes sent; send them again.";
     SurfaceRateLimited = "surface_rate_limited", TooFast, true, Room,
         "A snapshot may be replaced every 2 seconds; wait `retryAfterMs` milliseconds.";
     SurfaceCapacityExceeded = "surface_capacity_exceeded", Limit, true, Room,
         "Three agents already show a snapshot; try again when one has cleared its own.";
-    SurfaceUnavailable = "surface_unavailable", NotFound, true, Room,
+    SurfaceUnavailable = "surface_unavailable", NotFound, true, Edge,
         "The snapshot's bytes cannot be read; look at the roster for the current snapshotId.";
     SurfaceNotFound = "surface_not_found", NotFound, false, Room,
         "This participant is not in the room or shows no snapshot.";
@@ -209,7 +209,7 @@ codes! {
         "Only the Task's primary agent may publish its app.";
     GeneratedAppCapacity = "generated_app_capacity", Limit, false, Room,
         "The room already keeps 4 generated apps.";
-    GeneratedAppUnavailable = "generated_app_unavailable", NotFound, true, Room,
+    GeneratedAppUnavailable = "generated_app_unavailable", NotFound, true, Edge,
         "The app's bytes cannot be read; publish it again.";
     GeneratedAppNotFound = "generated_app_not_found", NotFound, false, Room,
         "The room keeps no generated app with this instance id.";
@@ -230,7 +230,7 @@ codes! {
         "The browser that hosted the app lost its connection before it answered.";
     AgentDisconnected = "agent_disconnected", Conflict, false, Room,
         "The asking agent left before the app answered.";
-    AgentUnavailable = "agent_unavailable", Conflict, true, Room,
+    AgentUnavailable = "agent_unavailable", Conflict, true, Unused,
         "The agent has no connection that this needs.";
     TooManyRequests = "too_many_requests", TooFast, true, Room,
         "Four app requests are already in flight in this room; wait for one to end.";
@@ -240,12 +240,10 @@ codes! {
         "The app's answer was malformed or larger than 16 KiB.";
     AppError = "app_error", Conflict, false, Room,
         "The app refused the request; its own words follow.";
-    RequestNotFound = "request_not_found", NotFound, false, Room,
-        "No app request with this id is in flight on this connection.";
     // Grants, transcript, permissions, connections.
     LiveTranscriptUnavailable = "live_transcript_unavailable", Conflict, false, Room,
         "This host has no connected agent that is ready to transcribe.";
-    LiveTranscriptMediaDisabled = "live_transcript_media_disabled", Conflict, false, Room,
+    LiveTranscriptMediaDisabled = "live_transcript_media_disabled", Conflict, false, Unused,
         "Speech is switched off on this server.";
     LiveTranscriptInactive = "live_transcript_inactive", Conflict, false, Room,
         "No transcript is running; a human has to start it.";
@@ -279,13 +277,13 @@ codes! {
         "Too many frames; slow down.";
     InvalidMessage = "invalid_message", Invalid, false, Room,
         "The frame does not have the documented shape.";
-    // Caught by the input schemas first.
-    TextRequired = "text_required", Invalid, false, Schema,
+    // Caught by the input schemas first; more of them above.
+    TextRequired = "text_required", Invalid, false, Unused,
         "A text of 1 to 4,000 UTF-16 units is required.";
-    InvalidDetails = "invalid_details", Invalid, false, Schema,
+    InvalidDetails = "invalid_details", Invalid, false, Unused,
         "Details map strings to strings.";
-    TooManyDetails = "too_many_details", Limit, false, Schema,
+    TooManyDetails = "too_many_details", Limit, false, Unused,
         "Details have at most 16 entries.";
-    InvalidDetailEntry = "invalid_detail_entry", Invalid, false, Schema,
+    InvalidDetailEntry = "invalid_detail_entry", Invalid, false, Unused,
         "A detail has a key of 1 to 64 and a value of at most 512 UTF-16 units.";
 }

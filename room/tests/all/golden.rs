@@ -263,6 +263,7 @@ fn unhex(text: &str) -> Vec<u8> {
 }
 
 /// Compares with the file; adds it only if it is not there and that was asked for.
+#[expect(clippy::disallowed_methods, reason = "a switch of this test for people only")]
 fn compare(name: &str, bytes: &[u8]) -> Vec<u8> {
     let path = path(name);
     if !path.exists() && std::env::var_os("UPDATE_GOLDEN").is_some() {

@@ -274,7 +274,7 @@ impl Model {
         if let Some(sequence) = has(kind) {
             return Ok(json!({"sequence": sequence, "duplicate": true}));
         }
-        if has("completed").or(has("failed")).is_some() {
+        if has("completed").or_else(|| has("failed")).is_some() {
             return Err("request_already_settled");
         }
         if has("declined").is_some() {

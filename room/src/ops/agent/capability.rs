@@ -34,6 +34,13 @@ pub(crate) fn tokens(raw: &[String]) -> Result<Vec<Text>, Reject> {
     Ok(tokens)
 }
 
+/// The stateless part of an op that takes `capabilities`.
+pub(crate) fn check(args: &serde_json::Value) -> Result<(), Reject> {
+    let list = args.get("capabilities").and_then(serde_json::Value::as_array);
+    let words = list.into_iter().flatten().filter_map(serde_json::Value::as_str);
+    tokens(&words.map(str::to_owned).collect::<Vec<_>>()).map(|_| ())
+}
+
 /// Groups of lower-case letters or digits, joined by single separators.
 fn well_formed(token: &str) -> bool {
     !token.is_empty()

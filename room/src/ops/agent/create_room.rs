@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::join_room::{self, NAME};
-use super::{CAPABILITIES, FEATURES};
+use super::{CAPABILITIES, FEATURES, capability};
 use crate::catalog::Annotations;
 use crate::ops::{Ask, Op, ToolText, Verdict, no_replay, output_schema, unknown_handle};
 use crate::reject::Code;
@@ -56,7 +56,10 @@ Errors: invalid_capabilities, room_id_collision, rate_limited, invalid_arguments
 
 pub static OP: Op = Op {
     meta: &META,
-    check: |args, blob| spec::check(INPUT, args, blob),
+    check: |args, blob| {
+        spec::check(INPUT, args, blob)?;
+        capability::check(args)
+    },
     decide,
     gone: unknown_handle,
     replay: no_replay,

@@ -69,7 +69,10 @@ Errors: room_full, invalid_capabilities, room_expired, rate_limited, invalid_arg
 
 pub static OP: Op = Op {
     meta: &META,
-    check: |args, blob| spec::check(INPUT, args, blob),
+    check: |args, blob| {
+        spec::check(INPUT, args, blob)?;
+        capability::check(args)
+    },
     decide,
     gone: unknown_handle,
     replay: no_replay,

@@ -56,7 +56,10 @@ Errors: invalid_capabilities, client_request_id_conflict, outcome_unknown, inval
 
 pub static OP: Op = Op {
     meta: &META,
-    check: |args, blob| spec::check(INPUT, args, blob),
+    check: |args, blob| {
+        spec::check(INPUT, args, blob)?;
+        capability::check(args)
+    },
     decide,
     gone: unknown_handle,
     replay,

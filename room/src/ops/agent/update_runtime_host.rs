@@ -38,7 +38,7 @@ pub static TOOL: ToolText = ToolText {
 Use: after create_room, or when readiness changes; for what you can do use update_capabilities instead. \
 Side effects: all agents naming the same host share the projection; losing tts ends voice grants on it, losing stt ends its transcript; renews your lease; no event is sent. \
 Limits: the id has 8-64 letters, digits or '._:-'; never put names, addresses or credentials into it. \
-Errors: invalid_runtime_host, client_request_id_conflict, outcome_unknown, invalid_participant_handle, agent_only, room_expired, rate_limited, invalid_arguments, room_unavailable.",
+Errors: client_request_id_conflict, outcome_unknown, invalid_participant_handle, agent_only, room_expired, rate_limited, invalid_arguments, room_unavailable.",
     annotations: Annotations {
         read_only: false,
         destructive: false,

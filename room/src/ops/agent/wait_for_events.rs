@@ -117,7 +117,8 @@ fn decide(ask: &Ask<'_>) -> Verdict {
     let visible = !news.events.is_empty() || news.truncated;
     // Moved without anything to show: reported at once, but no reason to end a hold.
     let moved = input.cursor != state.sequence;
-    if !visible && !(moved && held.is_none()) {
+    let fresh = visible || (moved && held.is_none());
+    if !fresh {
         let until = wait::hold_until(ask.settings, ask.call.since, input.timeout_seconds);
         if let Some(until) = until
             && ask.now < until
@@ -138,7 +139,6 @@ fn decide(ask: &Ask<'_>) -> Verdict {
     let events = crate::ops::json(&news.events)?;
     let projection = wait::projection(state, ask.settings);
     let body = wait::answer(&events, state.sequence, &projection, news.truncated, served);
-    let fresh = visible || (moved && held.is_none());
     Ok(Step::body(body).poll(if fresh { Poll::News } else { Poll::Quiet }).renewing())
 }
 
