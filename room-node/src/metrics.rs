@@ -68,77 +68,36 @@ impl Metrics {
             &["state"],
         )?;
         registry.register(Box::new(rooms.clone()))?;
-        let maker = Maker { registry };
+        let make = Maker { registry };
+        let bounds =
+            ["mailbox_calls_max", "parked_calls_max", "objects_active_max", "link_calls_max"];
+        let results = ["stored", "resolved", "failed", "unknown"];
         Ok(Self {
             active: rooms.with_label_values(&["active"]),
             stubs: rooms.with_label_values(&["stub"]),
-            wakes: maker.counters(
-                "roomring_room_wakes_total",
-                "Sleeping objects read back, by cause.",
-                "cause",
-                &["call", "poll", "timer", "disconnect"],
-            )?,
-            creations: maker.counter("roomring_room_creations_total", "Objects created.")?,
-            stub_claims: maker
-                .counter("roomring_room_stub_claims_total", "Claims that only built a stub.")?,
-            waits_refused: maker.counters(
-                "roomring_waits_refused_total",
-                "Waits refused by cadence, by tier.",
-                "tier",
-                &["owner"],
-            )?,
-            stub_answers: maker
-                .counter("roomring_waits_stub_answers_total", "Waits answered from stubs.")?,
-            bounds_hit: maker.counters(
-                "roomring_node_bounds_hit_total",
-                "Calls refused for a bound.",
-                "bound",
-                &["mailbox_calls_max", "parked_calls_max", "objects_active_max", "link_calls_max"],
-            )?,
-            mailbox_calls: maker
-                .gauge("roomring_mailbox_queued_calls", "Calls that wait in mailboxes.")?,
-            parked_calls: maker.gauge("roomring_parked_held_calls", "Calls parked.")?,
-            subscribers: maker
-                .gauge("roomring_subscribers_attached_connections", "Attached connections.")?,
-            subscriber_frames: maker
-                .gauge("roomring_subscribers_queued_frames", "Frames queued for connections.")?,
-            subscribers_slow: maker.counter(
-                "roomring_subscribers_slow_total",
-                "Connections closed because they were slow.",
-            )?,
-            absent: maker
-                .gauge("roomring_directory_absent_entries", "Objects remembered as absent.")?,
-            troubled: maker.gauge(
-                "roomring_directory_troubled_entries",
-                "Objects under observation or quarantine.",
-            )?,
-            projection_bytes: maker
-                .gauge("roomring_stub_projection_bytes", "Bytes of projections kept for stubs.")?,
-            appends: maker.counters(
-                "roomring_store_appends_total",
-                "Appends by result.",
-                "result",
-                &["stored", "resolved", "failed", "unknown"],
-            )?,
-            batch_events: maker.histogram(
-                "roomring_batch_size_events",
-                "Events in one append.",
-                &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0],
-            )?,
-            lease_writes: maker
-                .counter("roomring_store_lease_writes_total", "Lease writes without an event.")?,
-            snapshots: maker.counter("roomring_store_snapshots_total", "Snapshots written.")?,
-            panics: maker.counter("roomring_room_panics_total", "Panics caught in objects.")?,
-            quarantines: maker
-                .counter("roomring_room_quarantines_total", "Objects put into quarantine.")?,
-            timers: maker
-                .counter("roomring_timers_fired_total", "Timers fired on sleeping objects.")?,
-            timer_lateness: maker.histogram(
-                "roomring_timers_lateness_seconds",
-                "Lateness of timers of sleeping objects.",
-                &[0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 30.0],
-            )?,
-            link_calls: maker.gauge("roomring_link_inflight_calls", "Calls in flight on links.")?,
+            wakes: make.counters(WAKES, "cause", &["call", "poll", "timer", "disconnect"])?,
+            creations: make.counter(CREATIONS)?,
+            stub_claims: make.counter(STUB_CLAIMS)?,
+            waits_refused: make.counters(WAITS_REFUSED, "tier", &["owner"])?,
+            stub_answers: make.counter(STUB_ANSWERS)?,
+            bounds_hit: make.counters(BOUNDS_HIT, "bound", &bounds)?,
+            mailbox_calls: make.gauge(MAILBOX_CALLS)?,
+            parked_calls: make.gauge(PARKED_CALLS)?,
+            subscribers: make.gauge(SUBSCRIBERS)?,
+            subscriber_frames: make.gauge(SUBSCRIBER_FRAMES)?,
+            subscribers_slow: make.counter(SUBSCRIBERS_SLOW)?,
+            absent: make.gauge(ABSENT)?,
+            troubled: make.gauge(TROUBLED)?,
+            projection_bytes: make.gauge(PROJECTION_BYTES)?,
+            appends: make.counters(APPENDS, "result", &results)?,
+            batch_events: make.histogram(BATCH_EVENTS, &BATCH_EVENTS_BUCKETS)?,
+            lease_writes: make.counter(LEASE_WRITES)?,
+            snapshots: make.counter(SNAPSHOTS)?,
+            panics: make.counter(PANICS)?,
+            quarantines: make.counter(QUARANTINES)?,
+            timers: make.counter(TIMERS)?,
+            timer_lateness: make.histogram(TIMER_LATENESS, &LATENESS_BUCKETS)?,
+            link_calls: make.gauge(LINK_CALLS)?,
         })
     }
 
@@ -148,18 +107,52 @@ impl Metrics {
     }
 }
 
+/// Name and help of a metric.
+type Named = (&'static str, &'static str);
+
+const WAKES: Named = ("roomring_room_wakes_total", "Sleeping objects read back, by cause.");
+const CREATIONS: Named = ("roomring_room_creations_total", "Objects created.");
+const STUB_CLAIMS: Named = ("roomring_room_stub_claims_total", "Claims that only built a stub.");
+const WAITS_REFUSED: Named = ("roomring_waits_refused_total", "Waits refused by cadence, by tier.");
+const STUB_ANSWERS: Named = ("roomring_waits_stub_answers_total", "Waits answered from stubs.");
+const BOUNDS_HIT: Named = ("roomring_node_bounds_hit_total", "Calls refused for a bound.");
+const MAILBOX_CALLS: Named = ("roomring_mailbox_queued_calls", "Calls that wait in mailboxes.");
+const PARKED_CALLS: Named = ("roomring_parked_held_calls", "Calls parked.");
+const SUBSCRIBERS: Named = ("roomring_subscribers_attached_connections", "Attached connections.");
+const SUBSCRIBER_FRAMES: Named =
+    ("roomring_subscribers_queued_frames", "Frames queued for connections.");
+const SUBSCRIBERS_SLOW: Named =
+    ("roomring_subscribers_slow_total", "Connections closed because they were slow.");
+const ABSENT: Named = ("roomring_directory_absent_entries", "Objects remembered as absent.");
+const TROUBLED: Named =
+    ("roomring_directory_troubled_entries", "Objects under observation or quarantine.");
+const PROJECTION_BYTES: Named =
+    ("roomring_stub_projection_bytes", "Bytes of projections kept for stubs.");
+const APPENDS: Named = ("roomring_store_appends_total", "Appends by result.");
+const BATCH_EVENTS: Named = ("roomring_batch_size_events", "Events in one append.");
+const BATCH_EVENTS_BUCKETS: [f64; 8] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0];
+const LEASE_WRITES: Named = ("roomring_store_lease_writes_total", "Lease writes without an event.");
+const SNAPSHOTS: Named = ("roomring_store_snapshots_total", "Snapshots written.");
+const PANICS: Named = ("roomring_room_panics_total", "Panics caught in objects.");
+const QUARANTINES: Named = ("roomring_room_quarantines_total", "Objects put into quarantine.");
+const TIMERS: Named = ("roomring_timers_fired_total", "Timers fired on sleeping objects.");
+const TIMER_LATENESS: Named =
+    ("roomring_timers_lateness_seconds", "Lateness of timers of sleeping objects.");
+const LATENESS_BUCKETS: [f64; 9] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 30.0];
+const LINK_CALLS: Named = ("roomring_link_inflight_calls", "Calls in flight on links.");
+
 struct Maker<'a> {
     registry: &'a Registry,
 }
 
 impl Maker<'_> {
-    fn counter(&self, name: &str, help: &str) -> Result<IntCounter, prometheus::Error> {
+    fn counter(&self, (name, help): Named) -> Result<IntCounter, prometheus::Error> {
         let made = IntCounter::new(name, help)?;
         self.registry.register(Box::new(made.clone()))?;
         Ok(made)
     }
 
-    fn gauge(&self, name: &str, help: &str) -> Result<IntGauge, prometheus::Error> {
+    fn gauge(&self, (name, help): Named) -> Result<IntGauge, prometheus::Error> {
         let made = IntGauge::new(name, help)?;
         self.registry.register(Box::new(made.clone()))?;
         Ok(made)
@@ -168,8 +161,7 @@ impl Maker<'_> {
     // Label values are touched at once, so that a counter that stands at 0 is seen as 0.
     fn counters(
         &self,
-        name: &str,
-        help: &str,
+        (name, help): Named,
         label: &str,
         values: &[&str],
     ) -> Result<IntCounterVec, prometheus::Error> {
@@ -183,8 +175,7 @@ impl Maker<'_> {
 
     fn histogram(
         &self,
-        name: &str,
-        help: &str,
+        (name, help): Named,
         buckets: &[f64],
     ) -> Result<Histogram, prometheus::Error> {
         let made = Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets.to_vec()))?;

@@ -251,6 +251,13 @@ mod tests {
                 Ask(135_000, Admitted),
             ],
         );
+    }
+
+    #[test]
+    fn repeats_refusals_and_lost_callers_keep_to_it() {
+        let news = Some(Poll::News);
+        let quiet = Some(Poll::Quiet);
+        let fresh = Cadence::new_owner(RULE, Mono(100_000));
         check(
             "one wait at a time, the same request replaces",
             fresh,

@@ -1,7 +1,7 @@
 //! The host: runs durable objects of one kind over a store.
 //!
 //! [`Host::call`] is the whole way of a call: cadence, blob, mailbox, answer. One task per active
-//! object decides and stores ([`actor`]); everything impure an object needs is made here.
+//! object decides and stores (`actor`); everything impure an object needs is made here.
 
 mod activation;
 mod actor;
@@ -10,11 +10,13 @@ mod call;
 mod commit;
 mod directory;
 mod effects;
+mod enter;
 #[cfg(test)]
 mod footprint;
 mod lifecycle;
 mod live;
 mod mailbox;
+mod memory;
 mod sleep;
 mod subscribers;
 mod timers;
@@ -24,9 +26,8 @@ mod wheel;
 
 use std::sync::Arc;
 
-use object::{Activation, BlobId, Cx, Object, ObjectId, ParticipantId};
+use object::{Object, ObjectId, ParticipantId};
 use prometheus::Registry;
-use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::call::{Pending, Verdict};
@@ -39,16 +40,15 @@ use self::directory::Directory;
 use self::mailbox::Message;
 use self::subscribers::Subscribers;
 use self::tokens::Tokens;
-use self::trouble::Trouble;
 use self::wheel::Wheel;
-use crate::clock::{Clock, Mono};
+use crate::clock::Clock;
 use crate::config::Config;
 use crate::error::{self, StartError};
 use crate::front::book::Book;
 use crate::front::cadence::Rule;
 use crate::front::projections::Projections;
 use crate::metrics::Metrics;
-use crate::store::{Error as StoreError, Incarnation, Store};
+use crate::store::{Incarnation, Store};
 
 /// A running host. Cheap to clone; all clones are one host.
 #[derive(Debug)]
@@ -228,104 +228,6 @@ impl<O: Object> Host<O> {
 }
 
 impl<O: Object> Inner<O> {
-    async fn dispatch(self: &Arc<Self>, request: Request) -> Response {
-        if let Some(who) = request.caller.participant().filter(|_| request.op.wait) {
-            return self.wait(request, who).await;
-        }
-        let object = request.object.clone();
-        let verdict = match self.put_blob(&request).await {
-            Ok(blob) => self.submit(request, blob).await,
-            Err(reject) => Err(reject),
-        };
-        Response { result: self.success(&object, verdict).await, next_wait_ms: None }
-    }
-
-    // Hands a call over and waits for its verdict.
-    async fn submit(self: &Arc<Self>, request: Request, blob: Option<BlobId>) -> Verdict {
-        let object = request.object.clone();
-        let (pending, verdict) = self.pending(request, blob);
-        {
-            let mut shard = self.directory.shard(&object);
-            if let Some(verdict) = self.known_absent(&mut shard, &pending) {
-                return verdict;
-            }
-            let entry = self.entry(&mut shard, &object, Cause::Call, Book::default)?;
-            self.push(&entry, pending)?;
-        }
-        self.verdict(&object, verdict).await
-    }
-
-    /// A call ready for a mailbox, and where its verdict will come.
-    pub(crate) fn pending(
-        &self,
-        request: Request,
-        blob: Option<BlobId>,
-    ) -> (Box<Pending>, oneshot::Receiver<Verdict>) {
-        let (reply, verdict) = oneshot::channel();
-        (Box::new(Pending { request, blob, since: self.clock.now(), pass: None, reply }), verdict)
-    }
-
-    /// Puts a call into a mailbox. The caller holds the shard's lock, so that an entry never
-    /// leaves the directory with a call in it.
-    pub(crate) fn push(&self, entry: &Active, call: Box<Pending>) -> Result<(), object::Reject> {
-        if let Err(mailbox::Full(_call)) =
-            entry.mailbox.push_call(call, self.config.mailbox_calls_max)
-        {
-            self.metrics.bound_hit("mailbox_calls_max");
-            return Err(error::overloaded("Too many calls wait for this room; slow down."));
-        }
-        self.metrics.mailbox_calls.inc();
-        Ok(())
-    }
-
-    /// Waits for a verdict; dropped before, it lets a parked call be forgotten.
-    pub(crate) async fn verdict(
-        self: &Arc<Self>,
-        object: &ObjectId,
-        verdict: oneshot::Receiver<Verdict>,
-    ) -> Verdict {
-        let mut cancel = CancelOnDrop { host: self, object, armed: true };
-        let verdict = verdict.await.unwrap_or_else(|_dropped| Err(error::unavailable()));
-        cancel.armed = false;
-        verdict
-    }
-
-    async fn put_blob(&self, request: &Request) -> Result<Option<BlobId>, object::Reject> {
-        let Some(bytes) = request.blob.clone() else { return Ok(None) };
-        let id = BlobId::from_random(random_u128());
-        let expires = self.clock.now().plus(self.config.blob_upload_ms);
-        // A blob that may or may not be there is found missing by the append that names it.
-        match self.store.put_blob(request.object.clone(), id, bytes, expires).await {
-            Ok(()) | Err(StoreError::Unknown { .. }) => Ok(Some(id)),
-            Err(reason) => {
-                tracing::warn!(%reason, "blob was not stored");
-                Err(error::unavailable())
-            }
-        }
-    }
-
-    /// Reads the blob a reply names; it may have been dropped since.
-    pub(crate) async fn success(
-        &self,
-        object: &ObjectId,
-        verdict: Verdict,
-    ) -> Result<Success, object::Reject> {
-        let reply = verdict?;
-        let (blob, image_mime) = match reply.attached {
-            None => return Ok(Success { body: reply.body, blob: None, image_mime: None }),
-            Some(object::Attached::Image { blob, mime }) => (blob, Some(mime)),
-            Some(object::Attached::Text { blob }) => (blob, None),
-        };
-        match self.store.get_blob(object.clone(), blob).await {
-            Ok(Some(bytes)) => Ok(Success { body: reply.body, blob: Some(bytes), image_mime }),
-            Ok(None) => Err(error::unavailable()),
-            Err(reason) => {
-                tracing::warn!(%reason, "blob was not read");
-                Err(error::unavailable())
-            }
-        }
-    }
-
     /// The activation of an object; begins one if there is none. A stub becomes an activation
     /// again, with its cadence, its lease ends and what is held beside it.
     pub(crate) fn entry(
@@ -429,106 +331,10 @@ impl<O: Object> Inner<O> {
     pub(crate) fn is_dead(&self) -> bool {
         self.dead.is_cancelled()
     }
-
-    fn is_aside(&self, id: &ObjectId) -> bool {
-        let now = self.clock.mono();
-        self.directory.shard(id).trouble.get(id).is_some_and(|trouble| trouble.is_aside(now))
-    }
-
-    /// The answer to a call of an object that was absent a moment ago.
-    pub(crate) fn known_absent(&self, shard: &mut Shard, call: &Pending) -> Option<Verdict> {
-        let until = shard.absent.get(&call.request.object)?;
-        let reads = match call.request.op.activation {
-            Activation::Peek | Activation::MustExist => true,
-            Activation::MayCreate | Activation::MustCreate => false,
-        };
-        if !reads || *until <= self.clock.mono() {
-            shard.absent.remove(&call.request.object);
-            self.metrics.absent.dec();
-            return None;
-        }
-        let now = self.clock.now();
-        let cx = Cx { now, random: random_u128(), settings: &self.settings };
-        Some(O::absent(&cx, &call.as_call(None, now)))
-    }
-
-    fn note_absent(&self, id: &ObjectId) {
-        let now = self.clock.mono();
-        let mut shard = self.directory.shard(id);
-        let before = shard.absent.len();
-        if before >= self.directory.share(self.config.absent_max) {
-            shard.absent.retain(|_, until| *until > now);
-            if shard.absent.len() >= self.directory.share(self.config.absent_max) {
-                shard.absent.clear();
-            }
-        }
-        shard.absent.insert(id.clone(), now.plus(self.config.absent_ms));
-        self.metrics.absent.add(gauge(shard.absent.len()) - gauge(before));
-    }
-
-    // Returns how long the object's timer should wait before it is tried again.
-    fn note_panic(&self, id: &ObjectId) -> u64 {
-        let now = self.clock.mono();
-        let mut shard = self.directory.shard(id);
-        let trouble = self.trouble(&mut shard, id, now);
-        if trouble.panicked(&self.config, now) {
-            self.metrics.quarantines.inc();
-            tracing::error!("object set aside because it panics again and again");
-        }
-        trouble.retry_ms(now)
-    }
-
-    fn note_damage(&self, id: &ObjectId) {
-        let now = self.clock.mono();
-        let mut shard = self.directory.shard(id);
-        self.trouble(&mut shard, id, now).damaged();
-        self.metrics.quarantines.inc();
-    }
-
-    fn trouble<'a>(&self, shard: &'a mut Shard, id: &ObjectId, now: Mono) -> &'a mut Trouble {
-        let share = self.directory.share(self.config.troubled_max);
-        if !shard.trouble.contains_key(id) && shard.trouble.len() >= share {
-            let before = shard.trouble.len();
-            shard.trouble.retain(|_, trouble| !trouble.is_over(&self.config, now));
-            if shard.trouble.len() >= share {
-                // Full of live records: the one that ends first makes room.
-                let first = shard.trouble.iter().min_by_key(|(_, trouble)| trouble.until);
-                if let Some(first) = first.map(|(id, _)| id.clone()) {
-                    shard.trouble.remove(&first);
-                }
-            }
-            self.metrics.troubled.sub(gauge(before - shard.trouble.len()));
-        }
-        let metrics = &self.metrics;
-        shard.trouble.entry(id.clone()).or_insert_with(|| {
-            metrics.troubled.inc();
-            Trouble::new(now)
-        })
-    }
 }
 
 pub(crate) fn gauge(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
-}
-
-// Wakes the object when a caller goes, so that a parked call is forgotten soon.
-struct CancelOnDrop<'a, O: Object> {
-    host: &'a Arc<Inner<O>>,
-    object: &'a ObjectId,
-    armed: bool,
-}
-
-impl<O: Object> Drop for CancelOnDrop<'_, O> {
-    fn drop(&mut self) {
-        if !self.armed {
-            return;
-        }
-        let mut shard = self.host.directory.shard(self.object);
-        match shard.active.get(self.object) {
-            Some(entry) => entry.mailbox.nudge(),
-            None => self.host.sweep_held(&mut shard, self.object),
-        }
-    }
 }
 
 /// How often a drain looks whether it is done.
