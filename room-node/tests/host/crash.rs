@@ -128,15 +128,21 @@ async fn trouble_is_remembered_within_its_bound() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_log_is_snapshot_and_read_back_from_it() {
-    let rig = Rig::with(|config| config.snapshot_frames = 4, 0);
-    rig.join("a", 1).await;
-    for _ in 0..9 {
-        rig.call("add", "a", 1, "1").await;
+async fn a_log_is_snapshot_by_frames_or_bytes_and_read_back_from_it() {
+    // An event of the counter is 17 bytes.
+    for (frames, bytes) in [(4, 1_000_000), (1_000, 4 * 17)] {
+        let rig = Rig::with(
+            |config| (config.snapshot_frames, config.snapshot_bytes) = (frames, bytes),
+            0,
+        );
+        rig.join("a", 1).await;
+        for _ in 0..9 {
+            rig.call("add", "a", 1, "1").await;
+        }
+        assert_eq!(rig.host.metrics().snapshots.get(), 2);
+        assert_eq!(rig.store.frames(&id("a")).unwrap().len(), 2);
+        assert_eq!(rig.restart().get("a").await, r#"ok {"value":9,"rang":0}"#);
     }
-    assert_eq!(rig.host.metrics().snapshots.get(), 2);
-    assert_eq!(rig.store.frames(&id("a")).unwrap().len(), 2);
-    assert_eq!(rig.restart().get("a").await, r#"ok {"value":9,"rang":0}"#);
 }
 
 #[tokio::test(start_paused = true)]

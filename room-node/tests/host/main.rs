@@ -8,5 +8,6 @@ mod crash;
 mod held;
 mod link;
 mod rig;
+mod room;
 mod sleep;
 mod timers;
