@@ -100,6 +100,14 @@ impl Object for Room {
         wait::answer_idle_poll(settings, poll)
     }
 
+    fn hold_idle_poll(
+        settings: &Settings,
+        poll: &IdlePoll<'_>,
+        since: Millis,
+    ) -> Option<(Millis, Reply)> {
+        wait::hold_idle_poll(settings, poll, since)
+    }
+
     fn encode_event(event: &Event, out: &mut Vec<u8>) {
         codec::encode_event(event, out);
     }

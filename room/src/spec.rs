@@ -144,3 +144,6 @@ pub fn invalid(faults: Vec<Fault>) -> Reject {
     reject.faults = faults;
     reject
 }
+
+#[cfg(test)]
+mod tests;

@@ -106,15 +106,33 @@ pub(crate) fn idle_view(state: &State, settings: &Settings) -> IdleView {
     }
 }
 
-/// Answers a poll with nothing new; anything else wakes the room. A hold is not judged here: a
-/// held wait is parked beside the sleeping room by the host.
+/// Answers a poll with nothing new; anything else wakes the room. A poll that is to be held is
+/// first shown to [`hold_idle_poll`].
 pub(crate) fn answer_idle_poll(_: &Settings, poll: &IdlePoll<'_>) -> Option<Reply> {
+    quiet_input(poll)?;
+    Some(quiet(poll, Served::Immediate))
+}
+
+/// Until when a poll with nothing new is held, and its answer then: what the awake room would do.
+pub(crate) fn hold_idle_poll(
+    settings: &Settings,
+    poll: &IdlePoll<'_>,
+    since: Millis,
+) -> Option<(Millis, Reply)> {
+    let input = quiet_input(poll)?;
+    let until = hold_until(settings, since, input.timeout_seconds)?;
+    Some((until, quiet(poll, Served::Held)))
+}
+
+/// The arguments of a poll that has seen everything.
+fn quiet_input(poll: &IdlePoll<'_>) -> Option<Input> {
     let args: Value = serde_json::from_slice(poll.args).ok()?;
     let clean = spec::parse(INPUT, &args, false).ok()?;
     let input: Input = serde_json::from_value(Value::Object(clean)).ok()?;
-    if input.cursor != poll.sequence {
-        return None;
-    }
-    let body = answer(b"[]", poll.sequence, poll.projection, false, Served::Immediate);
-    Some(Reply { body, attached: None, poll: Some(Poll::Quiet) })
+    (input.cursor == poll.sequence).then_some(input)
+}
+
+fn quiet(poll: &IdlePoll<'_>, served: Served) -> Reply {
+    let body = answer(b"[]", poll.sequence, poll.projection, false, served);
+    Reply { body, attached: None, poll: Some(Poll::Quiet) }
 }

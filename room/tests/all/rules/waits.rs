@@ -167,3 +167,27 @@ fn a_sleeping_room_answers_as_the_awake_one_would() {
         assert_eq!(Room::answer_idle_poll(&bench.settings, &poll(other)), None);
     }
 }
+
+#[test]
+fn a_sleeping_room_holds_as_the_awake_one_would() {
+    let mut bench = Bench::new();
+    let a = bench.join("A");
+    let kept = bench.room.idle_view(&bench.settings);
+    let hold = |bench: &Bench, args: &[u8]| {
+        let poll = IdlePoll { args, sequence: kept.sequence, projection: &kept.projection };
+        Room::hold_idle_poll(&bench.settings, &poll, object::Millis(START))
+    };
+    let args = br#"{"cursor":0,"timeoutSeconds":3}"#;
+    assert_eq!(hold(&bench, args), None, "holding is an opt-in");
+    bench.settings.longpoll_enabled = true;
+    let (until, reply) = hold(&bench, args).unwrap();
+    assert_eq!(until.0, START + 3_000);
+    let asked: serde_json::Value = serde_json::from_slice(args).unwrap();
+    bench.call("wait_for_events", a, &asked).unwrap();
+    assert_eq!(bench.parked_until, Some(until.0));
+    bench.pass(3_000);
+    let awake = bench.again(a, &asked, START, Parked::TimedOut).unwrap();
+    assert_eq!(serde_json::from_slice::<serde_json::Value>(&reply.body).unwrap(), awake);
+    assert_eq!(hold(&bench, br#"{"cursor":0,"timeoutSeconds":0}"#), None);
+    assert_eq!(hold(&bench, br#"{"cursor":7}"#), None);
+}
