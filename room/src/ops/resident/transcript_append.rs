@@ -167,7 +167,9 @@ mod tests {
     fn the_oldest_segments_go_at_500_and_at_96_kib() {
         for (text, segments, kept) in [("x", 501, 500), (&*"é".repeat(4_000), 20, 12)] {
             let mut scene = Scene::new();
-            let (ana, agent) = (scene.human("Ana"), scene.agent_on("host-0001", true, false));
+            // Without a browser to be told of each segment.
+            let ana = scene.human_without_line("Ana");
+            let agent = scene.agent_on("host-0001", true, false);
             scene.call("transcript_start", ana, json!({"runtimeHostId": "host-0001"})).unwrap();
             for n in 1..=segments {
                 let said = json!({"epoch": 1, "segmentId": format!("s{n}"), "text": text,
