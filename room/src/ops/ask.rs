@@ -13,7 +13,6 @@ use crate::spec::{self, Field};
 use crate::state::{Author, Fact, Participant, State};
 
 /// One question to the room.
-#[derive(Debug)]
 pub struct Ask<'a> {
     pub state: &'a State,
     pub settings: &'a Settings,
@@ -24,6 +23,13 @@ pub struct Ask<'a> {
     pub args: &'a Value,
     /// The calling participant, for ops that are reached by handle.
     pub me: Option<&'a Participant>,
+}
+
+// The arguments hold what people wrote.
+impl std::fmt::Debug for Ask<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ask").field("op", &self.call.op.name).finish_non_exhaustive()
+    }
 }
 
 impl<'a> Ask<'a> {

@@ -11,7 +11,7 @@ use crate::state::{
 use crate::text::Text;
 
 /// One event.
-#[derive(Serialize, JsonSchema, Debug)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EventView<'a> {
     pub sequence: u64,
@@ -40,7 +40,7 @@ pub struct EventView<'a> {
 }
 
 /// A collaboration step.
-#[derive(Serialize, JsonSchema, Debug)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CollabView<'a> {
     pub request_id: &'a str,
@@ -58,7 +58,7 @@ pub struct CollabView<'a> {
 }
 
 /// A private approval card.
-#[derive(Serialize, JsonSchema, Debug)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionView<'a> {
     pub request_id: &'a str,
@@ -80,7 +80,7 @@ pub struct PermissionView<'a> {
 }
 
 /// What the agent wants to do.
-#[derive(Serialize, JsonSchema, Debug)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCallView<'a> {
     pub title: &'a str,
@@ -93,7 +93,7 @@ pub struct ToolCallView<'a> {
 }
 
 /// One offered answer.
-#[derive(Serialize, JsonSchema, Debug)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OptionView<'a> {
     pub option_id: &'a str,
@@ -103,7 +103,7 @@ pub struct OptionView<'a> {
 }
 
 /// A file, in events and in `read_attachment`.
-#[derive(Serialize, JsonSchema, Debug)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileView<'a> {
     pub id: Uuid,
@@ -236,3 +236,5 @@ impl<'a> PermissionView<'a> {
         view
     }
 }
+
+super::opaque_debug!(EventView, CollabView, PermissionView, ToolCallView, OptionView, FileView);

@@ -9,7 +9,7 @@ use crate::state::{Author, Features, Kind, Participant, RuntimeHost, State, Surf
 use crate::text::Text;
 
 /// The author of an event.
-#[derive(Serialize, JsonSchema, Debug)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthorView<'a> {
     pub id: Uuid,
@@ -24,7 +24,7 @@ impl<'a> AuthorView<'a> {
 }
 
 /// A participant as everybody sees it (rooms 5.1).
-#[derive(Serialize, JsonSchema, Debug)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ParticipantView<'a> {
     pub id: Uuid,
@@ -106,7 +106,7 @@ impl<'a> CapabilitiesView<'a> {
 }
 
 /// One line of the roster in a wait's answer (rooms 5.2).
-#[derive(Serialize, JsonSchema, Debug)]
+#[derive(Serialize, JsonSchema)]
 pub struct RosterEntry<'a> {
     pub id: Uuid,
     pub name: &'a str,
@@ -213,3 +213,5 @@ impl<'a> RoomAppView<'a> {
         instances.collect()
     }
 }
+
+super::opaque_debug!(AuthorView, ParticipantView, RosterEntry);

@@ -35,7 +35,7 @@ impl<'a> TranscriptView<'a> {
 }
 
 /// One committed piece of speech.
-#[derive(Serialize, JsonSchema, Debug)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SegmentView<'a> {
     pub segment_id: &'a str,
@@ -62,3 +62,5 @@ impl<'a> SegmentView<'a> {
         }
     }
 }
+
+super::opaque_debug!(SegmentView);
