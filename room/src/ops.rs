@@ -13,6 +13,8 @@ mod ask;
 mod dispatch;
 #[cfg(test)]
 pub(crate) mod scene;
+#[cfg(test)]
+mod storm;
 mod tool;
 
 use object::{OpMeta, Reject};

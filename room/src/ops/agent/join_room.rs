@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{CAPABILITIES, FEATURES, HOST, HostInput, capability};
 use crate::catalog::Annotations;
 use crate::event::{AgentJoined, Event};
+use crate::grant::{self, Change};
 use crate::limits;
 use crate::ops::{Ask, Op, Step, ToolText, Verdict, no_replay, output_schema, unknown_handle};
 use crate::reject::Code;
@@ -147,7 +148,11 @@ pub(crate) fn join(
     let mut step = Step::reply(&answer(ask, &newcomer))?;
     step.decision.renewal =
         Some(Renewal { participant: id, end: ask.now.plus(ask.settings.agent_lease_ms) });
-    Ok(step.event(Event::AgentJoined(joined)))
+    // The newcomer's projection is its host's now: what that host can no longer do ends.
+    let lost = joined.host.as_ref().map_or_else(Vec::new, |host| {
+        grant::consequences(ask.state, Change::Host(id, host), ask.now)
+    });
+    Ok(step.event(Event::AgentJoined(joined)).events(lost))
 }
 
 fn full() -> Reject {

@@ -83,6 +83,8 @@ mod tests {
         assert!(scene.state().transcript.active.is_none(), "stops with its last agent");
         let next = scene.call(META.name, ben, start("host-0002")).unwrap();
         assert_eq!(next["liveTranscript"]["epoch"], json!(2));
+        scene.agent_on("host-0002", false, true);
+        assert!(scene.state().transcript.active.is_none(), "a newcomer says the host is deaf");
         assert_eq!(scene.state().sequence, 0, "no event of the timeline");
     }
 }
