@@ -13,8 +13,6 @@ mod ask;
 mod dispatch;
 #[cfg(test)]
 pub(crate) mod scene;
-#[cfg(test)]
-mod storm;
 mod tool;
 
 use object::{OpMeta, Reject};

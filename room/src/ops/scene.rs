@@ -1,5 +1,6 @@
 //! A room with people in it, for tables: calls go through the object exactly as a host makes
 //! them (what is due, the decision, its facts, its renewals, its signals).
+#![expect(clippy::needless_pass_by_value, reason = "tables hand over fresh JSON")]
 
 use std::collections::BTreeSet;
 
@@ -303,3 +304,6 @@ impl Scene {
         self.random
     }
 }
+
+#[cfg(test)]
+mod tests;

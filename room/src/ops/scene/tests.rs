@@ -6,7 +6,7 @@ use fastrand::Rng;
 use object::ParticipantId;
 use serde_json::{Value, json};
 
-use super::scene::{ROOM, Scene};
+use super::{ROOM, Scene};
 use crate::names::app_instance_id;
 use crate::reject::Code;
 
