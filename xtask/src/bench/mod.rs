@@ -6,6 +6,7 @@
 //! over. Figures of all passes are merged into `target/reports/bench.json` and a Markdown table.
 
 mod figure;
+mod peers;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -43,6 +44,9 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<bool, String> {
     let chosen = there.into_iter().filter(|b| names.is_empty() || names.contains(&b.name));
     let built: Vec<(&Bench, PathBuf)> =
         chosen.map(|b| Ok((b, build(root, b)?))).collect::<Result<_, String>>()?;
+    if built.iter().any(|(bench, _)| bench.name == "serve") {
+        peers::build(root)?;
+    }
     let mut merged = Merged::default();
     for pass in 1..=passes {
         for (bench, program) in &built {
