@@ -60,7 +60,8 @@ async fn answer(limiter: Arc<Limiter>, request: Request<Incoming>) -> Answer {
     let Ok(call) = serde_json::from_slice::<Call<'_>>(&body) else {
         return Ok(json(Bytes::from_static(b"{}")));
     };
-    let known = call.jsonrpc == "2.0" && call.method == "tools/call" && !call.params.name.is_empty();
+    let known =
+        call.jsonrpc == "2.0" && call.method == "tools/call" && !call.params.name.is_empty();
     let key = limiter.hasher.hash_one(call.params.arguments.handle);
     let refused = limiter.cells.check_key(&key).is_err();
     let mut out = Vec::with_capacity(256);
