@@ -221,7 +221,6 @@ fn release<O: Object>(
     live: &mut Live<O>,
     batch: Box<Batch>,
 ) {
-    live.ask_parked |= batch.changed && !live.parked.is_empty();
     if std::mem::take(&mut live.for_poll) {
         if batch.command {
             host.metrics.wakes.with_label_values(&[Cause::Poll.label()]).inc();
@@ -251,6 +250,8 @@ fn release<O: Object>(
         host.metrics.parked_calls.inc();
         live.parked.push(parked);
     }
+    // Those parked by this very batch too: the change may have come after them.
+    live.ask_parked |= batch.changed && !live.parked.is_empty();
     host.put_back(entry, batch.retry.into_iter().map(Message::Call).collect());
 }
 

@@ -103,8 +103,23 @@ async fn a_held_wait_never_keeps_an_object_awake() {
     pass(5_000).await;
     assert_eq!((rig.active(), rig.stubs()), (0, 1));
     rig.call("add", "a", 1, "9").await;
+    let called = rig.clock.mono();
     let news = held.await.unwrap();
+    assert!(rig.clock.mono().since(called) <= 1, "told at once, not when its time is over");
     assert!(text(&news).starts_with(r#"ok {"cursor":9,"news":true"#), "{news:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_parked_in_the_batch_of_a_change_hears_of_it() {
+    let rig = Rig::with(|_| {}, 5_000);
+    rig.join("a", 1).await;
+    rig.join("a", 2).await;
+    let begun = rig.clock.mono();
+    // Both are in the mailbox before either is decided, the wait first.
+    let (news, added) = tokio::join!(rig.full("wait", "a", 2, "0"), rig.call("add", "a", 1, "4"));
+    assert_eq!(added, r#"ok {"value":4}"#);
+    assert!(text(&news).starts_with(r#"ok {"cursor":4,"news":true"#), "{news:?}");
+    assert!(rig.clock.mono().since(begun) <= 1, "told at once");
 }
 
 #[tokio::test(start_paused = true)]
