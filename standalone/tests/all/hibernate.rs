@@ -31,7 +31,6 @@ struct Agent {
 }
 
 /// What the pollers and the test tell each other.
-
 struct Progress {
     rooms: usize,
     lease: Duration,
