@@ -58,6 +58,9 @@ pub struct Config {
     pub body_timeout: Duration,
     /// Longest time one call may take, held time apart (cluster 2.10: at most 10 s with retries).
     pub call_timeout: Duration,
+    /// Memory of all request bodies being read and worked on at once, in bytes, beyond a small part
+    /// of each (ours 20). 256 MiB: more than a hundred of the largest.
+    pub request_bytes_max: usize,
     /// Memory of all responses being written at once, in bytes (ours 2). 256 MiB.
     pub response_bytes_max: usize,
     /// Link streams kept open to a node. Two, so that one large message does not stall all calls.
@@ -99,6 +102,7 @@ impl Default for Config {
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
             call_timeout: Duration::from_secs(10),
+            request_bytes_max: 256 * 1024 * 1024,
             response_bytes_max: 256 * 1024 * 1024,
             link_streams: 2,
         }

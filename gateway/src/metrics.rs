@@ -52,6 +52,7 @@ pub struct HttpMetrics {
     turned_away: Vec<(Turned, IntCounter)>,
     connections: IntGauge,
     inflight: IntGauge,
+    request_bytes: IntGauge,
     response_bytes: IntGauge,
     /// Two readers at once must not add the same difference twice.
     reading: Mutex<()>,
@@ -84,6 +85,10 @@ impl HttpMetrics {
                 .collect::<Result<_, prometheus::Error>>()?,
             connections: new.gauge("roomring_http_connections", "Open client connections.")?,
             inflight: new.gauge("roomring_http_inflight_requests", "Requests being answered.")?,
+            request_bytes: new.gauge(
+                "roomring_http_request_bytes",
+                "Memory of all request bodies beyond a small part of each, in bytes.",
+            )?,
             response_bytes: new.gauge(
                 "roomring_http_response_bytes",
                 "Memory of all responses being written, in bytes.",
@@ -109,6 +114,7 @@ impl HttpMetrics {
         let set = |gauge: &IntGauge, to: usize| gauge.set(i64::try_from(to).unwrap_or(i64::MAX));
         set(&self.connections, gauges.connections);
         set(&self.inflight, gauges.inflight);
+        set(&self.request_bytes, gauges.request_bytes);
         set(&self.response_bytes, gauges.response_bytes);
     }
 }
@@ -255,6 +261,7 @@ mod tests {
                 "roomring_http_detached_calls_total",
                 "roomring_http_inflight_requests",
                 "roomring_http_panics_total",
+                "roomring_http_request_bytes",
                 "roomring_http_requests_total",
                 "roomring_http_response_bytes",
                 "roomring_http_turned_away_total reason=body_too_large",

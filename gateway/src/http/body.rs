@@ -1,5 +1,7 @@
-//! Reading a request body under its bounds: size before and while it arrives, time, JSON depth.
+//! Reading a request body under its bounds: size before and while it arrives, memory of all bodies
+//! together, time, JSON depth.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -8,14 +10,23 @@ use http::header::CONTENT_LENGTH;
 use http_body::Body;
 use http_body_util::BodyExt;
 
+use super::budget::{Budget, Charge};
+
 /// Deepest nesting of a body's JSON, all levels counted.
 pub const JSON_DEPTH_MAX: usize = 64;
+
+/// The part of each body that is not charged to the memory of all bodies, in bytes: every call
+/// without a blob fits, so that it goes on while others hold that memory with slow uploads. The
+/// number of connections bounds it.
+pub const UNCHARGED_BYTES_MAX: usize = 16 * 1024;
 
 /// Why there is no body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refused {
     /// More bytes than allowed: 413.
     TooLarge,
+    /// More than the memory of all bodies has left: 503.
+    NoMemory,
     /// Not complete in time: 408.
     TooSlow,
     /// The client went away or broke the framing: 400, if anybody still reads it.
@@ -32,12 +43,18 @@ pub fn declared_is_over(headers: &HeaderMap, bytes_max: usize) -> bool {
         .is_some_and(|declared| declared > u64::try_from(bytes_max).unwrap_or(u64::MAX))
 }
 
-/// Reads a body of at most `bytes_max` bytes within `timeout`.
-pub async fn read<B>(body: B, bytes_max: usize, timeout: Duration) -> Result<Bytes, Refused>
+/// Reads a body of at most `bytes_max` bytes within `timeout`. What it holds beyond
+/// [`UNCHARGED_BYTES_MAX`] is charged to `budget` as it arrives, not as it is announced.
+pub async fn read<B>(
+    body: B,
+    bytes_max: usize,
+    timeout: Duration,
+    budget: &Arc<Budget>,
+) -> Result<(Bytes, Charge), Refused>
 where
     B: Body<Data = Bytes> + Unpin,
 {
-    match tokio::time::timeout(timeout, collect(body, bytes_max)).await {
+    match tokio::time::timeout(timeout, collect(body, bytes_max, budget.force(0))).await {
         Ok(result) => result,
         Err(_) => Err(Refused::TooSlow),
     }
@@ -62,7 +79,11 @@ where
     drop(tokio::time::timeout(timeout, reading).await);
 }
 
-async fn collect<B>(mut body: B, bytes_max: usize) -> Result<Bytes, Refused>
+async fn collect<B>(
+    mut body: B,
+    bytes_max: usize,
+    mut charge: Charge,
+) -> Result<(Bytes, Charge), Refused>
 where
     B: Body<Data = Bytes> + Unpin,
 {
@@ -71,8 +92,12 @@ where
     let mut more = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let Ok(piece) = frame.map_err(|_| Refused::Broken)?.into_data() else { continue };
-        if first.len() + more.len() + piece.len() > bytes_max {
+        let bytes = first.len() + more.len() + piece.len();
+        if bytes > bytes_max {
             return Err(Refused::TooLarge);
+        }
+        if !charge.grow(bytes.saturating_sub(UNCHARGED_BYTES_MAX)) {
+            return Err(Refused::NoMemory);
         }
         if first.is_empty() && more.is_empty() {
             first = piece;
@@ -84,7 +109,7 @@ where
             more.extend_from_slice(&piece);
         }
     }
-    Ok(if more.is_empty() { first } else { more.freeze() })
+    Ok((if more.is_empty() { first } else { more.freeze() }, charge))
 }
 
 /// Whether no value of this JSON text lies deeper than `depth_max`. Malformed text may pass: the

@@ -1,22 +1,23 @@
-//! Memory of the responses that are being written, as one number for the whole gateway (ours 2).
+//! Memory of what is being read and written, as one number for the whole gateway each (ours 2
+//! and 20).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
-/// The bytes all responses together may hold.
+/// The bytes all responses, or all request bodies, together may hold.
 #[derive(Debug)]
 pub struct Budget {
     used: AtomicUsize,
-    response_bytes_max: usize,
+    bytes_max: usize,
 }
 
 impl Budget {
     /// A budget of this many bytes.
     #[must_use]
-    pub const fn new(response_bytes_max: usize) -> Self {
-        Self { used: AtomicUsize::new(0), response_bytes_max }
+    pub const fn new(bytes_max: usize) -> Self {
+        Self { used: AtomicUsize::new(0), bytes_max }
     }
 
     /// Bytes in use, for the gauge.
@@ -30,7 +31,7 @@ impl Budget {
     pub fn take(self: &Arc<Self>, bytes: usize) -> Option<Charge> {
         self.used
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-                used.checked_add(bytes).filter(|total| *total <= self.response_bytes_max)
+                used.checked_add(bytes).filter(|total| *total <= self.bytes_max)
             })
             .ok()
             .map(|_| Charge { budget: Arc::clone(self), bytes })
@@ -53,6 +54,18 @@ pub struct Charge {
 }
 
 impl Charge {
+    /// Takes more, up to `bytes` in all; `false`, and nothing taken, if they are not there.
+    #[must_use]
+    pub fn grow(&mut self, bytes: usize) -> bool {
+        let more = bytes.saturating_sub(self.bytes);
+        if more == 0 {
+            return true;
+        }
+        let Some(mut taken) = self.budget.take(more) else { return false };
+        self.bytes += std::mem::take(&mut taken.bytes);
+        true
+    }
+
     /// Gives back what is more than `bytes`.
     pub fn shrink(&mut self, bytes: usize) {
         let surplus = self.bytes.saturating_sub(bytes);
@@ -95,6 +108,11 @@ mod tests {
         assert!(budget.take(41).is_none(), "over the bound");
         first.shrink(10);
         assert_eq!(budget.used(), 10);
+        assert!(first.grow(60) && first.grow(20), "more, and never less");
+        assert_eq!(budget.used(), 60);
+        assert!(!first.grow(101));
+        assert_eq!(budget.used(), 60, "nothing is taken in vain");
+        first.shrink(10);
         let second = budget.take(90).expect("fits exactly");
         assert!(budget.take(1).is_none());
         let forced = budget.force(50);

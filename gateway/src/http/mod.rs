@@ -41,6 +41,8 @@ pub struct Settings {
     pub connections_max: usize,
     /// Most requests in flight, held waits included.
     pub inflight_max: usize,
+    /// Memory of all request bodies, in bytes, beyond [`body::UNCHARGED_BYTES_MAX`] of each.
+    pub request_bytes_max: usize,
     /// Memory of all responses being written, in bytes.
     pub response_bytes_max: usize,
     /// A request's head must be complete within this after its first byte, or after the connection
@@ -80,6 +82,7 @@ impl Settings {
             body_bytes_max: config.body_bytes_max,
             connections_max: config.connections_max,
             inflight_max: config.inflight_max,
+            request_bytes_max: config.request_bytes_max,
             response_bytes_max: config.response_bytes_max,
             header_timeout: config.header_timeout,
             body_timeout: config.body_timeout,
@@ -111,6 +114,9 @@ pub struct Edge<B> {
     pub(crate) rules: Rules,
     pub(crate) settings: Settings,
     pub(crate) stats: Stats,
+    /// Memory of request bodies.
+    pub(crate) bodies: Arc<Budget>,
+    /// Memory of responses.
     pub(crate) budget: Arc<Budget>,
     pub(crate) inflight: Arc<Semaphore>,
     pub(crate) connections: Arc<Semaphore>,
@@ -122,6 +128,7 @@ pub struct Edge<B> {
 pub struct Gauges {
     pub connections: usize,
     pub inflight: usize,
+    pub request_bytes: usize,
     pub response_bytes: usize,
 }
 
@@ -132,6 +139,7 @@ impl<B: Backend> Edge<B> {
         Self {
             pages: Pages::new(catalog.tools(), app_url),
             rules: Rules::new(&settings),
+            bodies: Arc::new(Budget::new(settings.request_bytes_max)),
             budget: Arc::new(Budget::new(settings.response_bytes_max)),
             inflight: Arc::new(Semaphore::new(settings.inflight_max.min(Semaphore::MAX_PERMITS))),
             connections: Arc::new(Semaphore::new(
@@ -160,6 +168,7 @@ impl<B: Backend> Edge<B> {
         Gauges {
             connections: used(self.settings.connections_max, &self.connections),
             inflight: used(self.settings.inflight_max, &self.inflight),
+            request_bytes: self.bodies.used(),
             response_bytes: self.budget.used(),
         }
     }

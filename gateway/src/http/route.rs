@@ -16,6 +16,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::accept::{self, Form};
 use super::body::{self, JSON_DEPTH_MAX, Refused};
+use super::budget::Charge;
 use super::cors::{Allowed, Forbidden};
 use super::detach::Detachable;
 use super::reply::ReplyBody;
@@ -128,12 +129,12 @@ where
     B: Backend,
     R: Body<Data = Bytes> + Send + Unpin + 'static,
 {
-    let Ok(permit) = Arc::clone(&edge.inflight).try_acquire_owned() else {
+    if edge.inflight.available_permits() == 0 {
         edge.stats.turn_away(Turned::Inflight);
         let answer = overloaded(request.headers());
         discard(request);
         return respond(answer, Form::Json);
-    };
+    }
     if !accept::is_json(request.headers()) {
         let text = "Unsupported Media Type: Content-Type must be application/json";
         let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
@@ -148,13 +149,19 @@ where
         return respond(answer, Form::Json);
     }
     let (head, incoming) = request.into_parts();
-    let bytes = match body::read(incoming, settings.body_bytes_max, settings.body_timeout).await {
-        Ok(bytes) => bytes,
+    let (bytes_max, timeout) = (settings.body_bytes_max, settings.body_timeout);
+    let (bytes, charge) = match body::read(incoming, bytes_max, timeout, &edge.bodies).await {
+        Ok(read) => read,
         Err(why) => {
             let mut response = respond(unread(edge, &head.headers, why), Form::Json);
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             return response;
         }
+    };
+    // A place is taken only now: bodies that trickle in must not keep it from others.
+    let Ok(permit) = Arc::clone(&edge.inflight).try_acquire_owned() else {
+        edge.stats.turn_away(Turned::Inflight);
+        return respond(overloaded(&head.headers), Form::Json);
     };
     let form = accept::form(&head.headers);
     let detach = Detach::default();
@@ -163,6 +170,7 @@ where
         client: edge.client(peer, &head.headers),
         headers: head.headers,
         bytes,
+        _charge: charge,
         acceptable: form.is_some(),
         detach: detach.clone(),
         permit,
@@ -185,6 +193,7 @@ struct Work<B> {
     edge: Arc<Edge<B>>,
     headers: HeaderMap,
     bytes: Bytes,
+    _charge: Charge,
     client: ClientAddr,
     acceptable: bool,
     detach: Detach,
@@ -286,6 +295,10 @@ fn unread<B>(edge: &Edge<B>, headers: &HeaderMap, why: Refused) -> Answer {
             edge.stats.turn_away(Turned::BodyTooLarge);
             let text = format!("The body is larger than {} bytes", edge.settings.body_bytes_max);
             (StatusCode::PAYLOAD_TOO_LARGE, text)
+        }
+        Refused::NoMemory => {
+            edge.stats.turn_away(Turned::Memory);
+            return overloaded(headers);
         }
         Refused::TooSlow => {
             edge.stats.turn_away(Turned::BodyTooSlow);

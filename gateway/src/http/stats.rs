@@ -9,7 +9,7 @@ pub enum Turned {
     Connections,
     /// Over `--inflight-max`.
     Inflight,
-    /// Over the response memory.
+    /// Over the memory of request bodies or of responses.
     Memory,
     BodyTooLarge,
     BodyTooSlow,

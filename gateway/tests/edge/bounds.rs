@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use gateway::http::Settings;
+use gateway::http::body::UNCHARGED_BYTES_MAX;
 use gateway::http::server::{IDLE_MAX, SURPLUS_CONNECTIONS_MAX};
 use gateway::http::stats::Turned;
 
@@ -153,6 +154,49 @@ async fn requests_in_flight_are_bounded() {
         assert_eq!(wire.reply().await.line(), "200 result 7");
     }
     assert_eq!(rig.ask(&Ask::modern("tools/list", "")).await.status, 200);
+}
+
+#[tokio::test]
+async fn slow_bodies_take_no_place_in_flight() {
+    let rig = Rig::with(Settings { inflight_max: 1, ..Settings::default() }).await;
+    let mut slow = Vec::new();
+    for _ in 0..3 {
+        let mut wire = rig.connect().await;
+        let ask = Ask::legacy("ping", "").with("Expect", "100-continue");
+        wire.send(ask.head(40).as_bytes()).await;
+        assert_eq!(wire.interim().await, "HTTP/1.1 100 Continue", "the body is being read");
+        slow.push(wire);
+    }
+    assert_eq!(rig.edge.gauges().inflight, 0);
+    assert_eq!(rig.ask(&Ask::legacy("ping", "")).await.line(), "200 result 7");
+    for mut wire in slow {
+        wire.send(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#).await;
+        assert_eq!(wire.reply().await.line(), "200 result 1");
+    }
+}
+
+#[tokio::test]
+async fn memory_of_bodies_is_bounded() {
+    let big = UNCHARGED_BYTES_MAX + 1_000;
+    let rig = Rig::with(Settings { request_bytes_max: 1_500, ..Settings::default() }).await;
+    let ask = |bytes: usize| {
+        let frame = r#"{"pad":""}"#.len() + Ask::call("hold", "{}").body_bytes() - 2;
+        Ask::call("hold", &format!(r#"{{"pad":"{}"}}"#, "x".repeat(bytes - frame)))
+    };
+    let mut held = rig.connect().await;
+    held.send(&ask(big).bytes()).await;
+    Script::take(&rig.script.begun).await;
+    assert_eq!(rig.edge.gauges().request_bytes, 1_000, "until its call has ended");
+    let over = rig.ask(&padded(big)).await;
+    assert_eq!((over.status, over.header("retry-after")), (503, Some("1")));
+    assert_eq!(turned(&rig, Turned::Memory), 1);
+    // What every call without a blob needs is not charged.
+    assert_eq!(rig.ask(&padded(UNCHARGED_BYTES_MAX)).await.line(), "200 result 7");
+    assert_eq!(rig.ask(&padded(UNCHARGED_BYTES_MAX + 500)).await.line(), "200 result 7");
+    rig.script.gate.add_permits(1);
+    assert_eq!(held.reply().await.line(), "200 result 7");
+    assert_eq!(rig.edge.gauges().request_bytes, 0);
+    assert_eq!(rig.ask(&padded(big)).await.line(), "200 result 7");
 }
 
 #[tokio::test]

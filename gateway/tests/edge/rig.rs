@@ -222,6 +222,17 @@ impl Wire {
         drop(self.stream.shutdown().await);
     }
 
+    /// The status line of the next interim response, which has no body.
+    pub(crate) async fn interim(&mut self) -> String {
+        loop {
+            if let Some(end) = find(&self.buffer, b"\r\n\r\n") {
+                let head = self.buffer.drain(..end + 4).collect::<Vec<u8>>();
+                return String::from_utf8_lossy(&head).trim_end().to_owned();
+            }
+            assert!(self.fill().await, "the connection ended: {}", self.shown());
+        }
+    }
+
     /// The next response.
     pub(crate) async fn reply(&mut self) -> Reply {
         let end = loop {
@@ -397,6 +408,10 @@ impl Ask {
         let mut out = self.head(self.body.len()).into_bytes();
         out.extend_from_slice(&self.body);
         out
+    }
+
+    pub(crate) fn body_bytes(&self) -> usize {
+        self.body.len()
     }
 
     /// The head alone, announcing a body of this length.
