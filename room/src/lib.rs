@@ -38,10 +38,13 @@ mod wait;
 
 // The same file is the host of the integration tests.
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::panic, dead_code)]
+#[expect(dead_code, reason = "the integration tests use the rest")]
 mod testing;
 
 use object::{KindTag, Object, OpMeta};
+
+#[cfg(test)]
+use catalog::tools;
 
 pub use room::{Cx, Decision, Room};
 pub use settings::{CuratedApp, Settings};

@@ -1,6 +1,9 @@
 //! A host in one page for tests: one room, a clock that only tests move, blobs, leases, and every
 //! rule that must hold after every step. Used by the unit tests and by `tests/all`.
 
+#[path = "conform.rs"]
+pub(crate) mod conform;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use object::{
@@ -8,6 +11,8 @@ use object::{
     ParticipantId, Reject, Reply, RequestId,
 };
 use serde_json::Value;
+
+use conform::Outputs;
 
 use super::event::Event;
 use super::live::Signal;
@@ -42,6 +47,7 @@ pub(crate) struct Bench {
     pub last: Option<Reply>,
     /// Where the last parked call wants to be asked again.
     pub parked_until: Option<u64>,
+    outputs: Outputs,
     next: u128,
 }
 
@@ -60,6 +66,7 @@ impl Bench {
             leases: BTreeMap::new(),
             last: None,
             parked_until: None,
+            outputs: Outputs::default(),
             next: 1,
         }
     }
@@ -181,7 +188,9 @@ impl Bench {
             object::Activation::MayCreate | object::Activation::MustCreate
         );
         if !self.exists && !may_create {
-            return Room::absent(&cx, call).map(|reply| json(&reply));
+            let body = Room::absent(&cx, call).map(|reply| json(&reply))?;
+            self.outputs.check(call.op.name, &body);
+            return Ok(body);
         }
         let decision = self.room.decide(&cx, call);
         if let Some(blob) = &call.blob {
@@ -192,6 +201,7 @@ impl Bench {
         match decision.outcome {
             Outcome::Reply(reply) => {
                 let body = json(&reply);
+                self.outputs.check(call.op.name, &body);
                 self.last = Some(reply);
                 Ok(body)
             }

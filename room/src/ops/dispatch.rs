@@ -48,7 +48,11 @@ fn admit(op: &Op, ask: &Ask<'_>) -> Verdict {
     if let Some(key) = key {
         match look(ask, key) {
             Seen::Never => {}
-            Seen::Repeat(fact) => return Ok(Step::body(duplicate((op.replay)(ask, fact)?))),
+            Seen::Repeat(fact, at) => {
+                // Rebuilt as of then, so that its times are those of the first answer.
+                let first = Ask { now: at, ..*ask };
+                return Ok(Step::body(duplicate((op.replay)(&first, fact)?)));
+            }
             Seen::Conflict => {
                 return Err(Code::ClientRequestIdConflict.reject().field("clientRequestId"));
             }
@@ -85,10 +89,11 @@ fn remember(ask: &Ask<'_>, key: Option<dedup::Key>, step: &mut Step) {
     }
 }
 
-/// Marks a rebuilt answer (ours 11).
+/// Marks a rebuilt answer (ours 11), unless its op has done so.
 fn duplicate(mut body: Vec<u8>) -> Vec<u8> {
-    // Ops that have their own `duplicate` field already say so.
-    if body.ends_with(b"}") && !contains(&body, b"\"duplicate\":") {
+    // Only the members of the answer itself count: a host or a data key may have any name.
+    let members: serde_json::Map<String, Value> = serde_json::from_slice(&body).unwrap_or_default();
+    if !members.contains_key("duplicate") && body.ends_with(b"}") {
         body.pop();
         body.extend_from_slice(if body == b"{" {
             b"\"duplicate\":true}"
@@ -97,10 +102,6 @@ fn duplicate(mut body: Vec<u8>) -> Vec<u8> {
         });
     }
     body
-}
-
-fn contains(body: &[u8], part: &[u8]) -> bool {
-    body.windows(part.len()).any(|window| window == part)
 }
 
 fn parse(args: &[u8]) -> serde_json::Result<Value> {

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::room::{Cx, Decision, Room};
 use crate::settings::{CuratedApp, Settings};
 use crate::state::State;
+use crate::testing::conform::Outputs;
 
 /// Where every scene begins.
 pub(crate) const START: Millis = Millis(1_790_000_000_000);
@@ -20,7 +21,6 @@ pub(crate) const START: Millis = Millis(1_790_000_000_000);
 pub(crate) const ROOM: &str = "blue-otter";
 
 /// A running room.
-#[derive(Debug)]
 pub(crate) struct Scene {
     room: Room,
     pub settings: Settings,
@@ -30,10 +30,12 @@ pub(crate) struct Scene {
     pub connection: u64,
     last: Option<Decision>,
     kept: BTreeSet<BlobId>,
+    outputs: Outputs,
     /// Every frame sent so far.
     pub frames: Vec<(u64, Value)>,
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "tables hand over what they have just built")]
 impl Scene {
     pub(crate) fn new() -> Self {
         let apps = ["bingo", "whiteboard"];
@@ -48,6 +50,7 @@ impl Scene {
             connection: 0,
             last: None,
             kept: BTreeSet::new(),
+            outputs: Outputs::default(),
             frames: Vec::new(),
         }
     }
@@ -203,7 +206,11 @@ impl Scene {
         let outcome = decision.outcome.clone();
         self.last = Some(decision);
         match outcome {
-            Outcome::Reply(reply) => Ok(serde_json::from_slice(&reply.body).unwrap()),
+            Outcome::Reply(reply) => {
+                let body = serde_json::from_slice(&reply.body).unwrap();
+                self.outputs.check(op, &body);
+                Ok(body)
+            }
             Outcome::Refuse(reject) => Err(reject),
             Outcome::Park { until } => Ok(json!({"parked": until.0})),
         }

@@ -34,8 +34,8 @@ const _: () = assert!(size_of::<Entry>() <= 64);
 pub enum Seen {
     /// Not remembered, and certainly not forgotten.
     Never,
-    /// A repeat of a committed change.
-    Repeat(Fact),
+    /// A repeat of a committed change, made at this time.
+    Repeat(Fact, Millis),
     /// The id came before with other arguments.
     Conflict,
     /// It may have been forgotten before its time.
@@ -56,16 +56,18 @@ impl Memory {
     pub fn look(&self, id_hash: u64, args_hash: u64, now: Millis, sent: Option<Millis>) -> Seen {
         let found = self.entries.iter().rev().find(|e| e.id_hash == id_hash);
         match found {
-            Some(e) if now.since(e.at) >= limits::REMEMBERED_MS_MAX => self.forgotten(sent),
-            Some(e) if e.args_hash == args_hash => Seen::Repeat(e.fact),
+            Some(e) if now.since(e.at) >= limits::REMEMBERED_MS_MAX => self.forgotten(now, sent),
+            Some(e) if e.args_hash == args_hash => Seen::Repeat(e.fact, e.at),
             Some(_) => Seen::Conflict,
-            None => self.forgotten(sent),
+            None => self.forgotten(now, sent),
         }
     }
 
-    fn forgotten(&self, sent: Option<Millis>) -> Seen {
+    fn forgotten(&self, now: Millis, sent: Option<Millis>) -> Seen {
         match sent {
             Some(sent) if sent <= self.dropped_at => Seen::Unknown,
+            // Older than any entry lives: whether it was done cannot be known.
+            Some(sent) if now.since(sent) >= limits::REMEMBERED_MS_MAX => Seen::Unknown,
             _ => Seen::Never,
         }
     }
@@ -105,7 +107,7 @@ mod tests {
             memory.remember(entry(id, 1_000 + id));
         }
         let now = Millis(2_000);
-        let repeat = Seen::Repeat(Fact { sequence: 1, id: 0 });
+        let repeat = Seen::Repeat(Fact { sequence: 1, id: 0 }, Millis(1_001));
         assert_eq!(memory.look(1, 10, now, Some(Millis(900))), repeat);
         assert_eq!(memory.look(1, 11, now, None), Seen::Conflict);
         assert_eq!(memory.look(99, 990, now, Some(Millis(900))), Seen::Never);
@@ -120,8 +122,11 @@ mod tests {
         let mut memory = Memory::default();
         memory.remember(entry(1, 1_000));
         let end = 1_000 + limits::REMEMBERED_MS_MAX;
-        assert!(matches!(memory.look(1, 10, Millis(end - 1), None), Seen::Repeat(_)));
+        assert!(matches!(memory.look(1, 10, Millis(end - 1), None), Seen::Repeat(..)));
         assert_eq!(memory.look(1, 10, Millis(end), None), Seen::Never);
+        // A repeat by the edge of so old a call is never executed.
+        assert_eq!(memory.look(1, 10, Millis(end), Some(Millis(1_000))), Seen::Unknown);
+        assert_eq!(memory.look(1, 10, Millis(end), Some(Millis(1_001))), Seen::Never);
         memory.remember(entry(2, end));
         assert_eq!(memory.entries.len(), 1);
         assert_eq!(memory.dropped_at, Millis(0));

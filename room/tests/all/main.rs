@@ -1,13 +1,13 @@
 //! The room from outside: a naive model, replay, stored forms, the catalog, and the rules of the
 //! contract as scenarios.
-#![allow(
+#![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    dead_code
+    reason = "helpers of tests fail by panicking"
 )]
 
+use room::catalog::tools;
 use room::{KIND, Room, Settings, event, invariant, live, op};
 
 mod catalog;

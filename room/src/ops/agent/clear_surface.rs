@@ -59,6 +59,9 @@ struct Output {
     cleared: bool,
     /// When the room ends, Unix milliseconds.
     expires_at: u64,
+    /// This repeats an earlier call; nothing was cleared again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duplicate: Option<bool>,
 }
 
 fn check(args: &Value, blob: Option<&[u8]>) -> Result<(), Reject> {
@@ -68,7 +71,7 @@ fn check(args: &Value, blob: Option<&[u8]>) -> Result<(), Reject> {
 fn decide(ask: &Ask<'_>) -> Verdict {
     let me = ask.me()?;
     let shown = me.surface.as_ref().map(|surface| surface.snapshot);
-    let step = Step::reply(&output(ask, shown.is_some()))?.renewing();
+    let step = Step::reply(&output(ask, shown.is_some(), None))?.renewing();
     Ok(match shown {
         Some(blob) => step.event(Event::SurfaceCleared { participant: me.id }).drop_blobs([blob]),
         None => step,
@@ -77,11 +80,11 @@ fn decide(ask: &Ask<'_>) -> Verdict {
 
 /// Only a call that cleared something is remembered.
 fn replay(ask: &Ask<'_>, _: Fact) -> Result<Vec<u8>, Reject> {
-    crate::ops::json(&output(ask, true))
+    crate::ops::json(&output(ask, true, Some(true)))
 }
 
-const fn output(ask: &Ask<'_>, cleared: bool) -> Output {
-    Output { ok: true, cleared, expires_at: ask.state.expires_at.0 }
+const fn output(ask: &Ask<'_>, cleared: bool, duplicate: Option<bool>) -> Output {
+    Output { ok: true, cleared, expires_at: ask.state.expires_at.0, duplicate }
 }
 
 #[cfg(test)]

@@ -72,6 +72,9 @@ pub struct Output<'a> {
     snapshot: SnapshotView<'a>,
     /// When the room ends, Unix milliseconds.
     expires_at: u64,
+    /// This repeats an earlier call; nothing was published again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duplicate: Option<bool>,
 }
 
 fn check(args: &Value, blob: Option<&[u8]>) -> Result<(), Reject> {
@@ -93,7 +96,7 @@ fn decide(ask: &Ask<'_>) -> Verdict {
     let views = &ask.state.live_views;
     live_view::admit(views, task.sequence, &draft, me.id, task.primary()).map_err(refusal)?;
     let view = draft.complete(task.sequence, me.id);
-    let step = Step::reply(&output(ask, &view, &input.task_request_id))?;
+    let step = Step::reply(&output(ask, &view, &input.task_request_id, None))?;
     Ok(step.fact(draft.revision(), 0).event(Event::LiveViewPublished(view)))
 }
 
@@ -102,11 +105,17 @@ fn replay(ask: &Ask<'_>, _: Fact) -> Result<Vec<u8>, Reject> {
     let input: Input = ask.input(INPUT)?;
     let draft = Draft::parse(&input.surface, &input.task_request_id)?;
     let view = draft.complete(0, ask.me()?.id);
-    crate::ops::json(&output(ask, &view, &input.task_request_id))
+    crate::ops::json(&output(ask, &view, &input.task_request_id, Some(true)))
 }
 
-fn output<'a>(ask: &Ask<'_>, view: &'a LiveView, task: &'a str) -> Output<'a> {
-    Output { snapshot: SnapshotView::of(view, task), expires_at: ask.state.expires_at.0 }
+fn output<'a>(
+    ask: &Ask<'_>,
+    view: &'a LiveView,
+    task: &'a str,
+    duplicate: Option<bool>,
+) -> Output<'a> {
+    let snapshot = SnapshotView::of(view, task);
+    Output { snapshot, expires_at: ask.state.expires_at.0, duplicate }
 }
 
 fn unknown_task() -> Reject {

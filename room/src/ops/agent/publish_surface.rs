@@ -89,6 +89,9 @@ struct Output<'a> {
     surface: SurfaceView<'a>,
     /// When the room ends, Unix milliseconds.
     expires_at: u64,
+    /// This repeats an earlier call; nothing was published again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duplicate: Option<bool>,
 }
 
 fn check(args: &Value, blob: Option<&[u8]>) -> Result<(), Reject> {
@@ -118,7 +121,7 @@ fn decide(ask: &Ask<'_>) -> Verdict {
         size: blob.bytes.len() as u64,
         updated_at: ask.now,
     };
-    let output = Output { surface: SurfaceView::of(&surface), expires_at: ask.state.expires_at.0 };
+    let output = output(ask, &surface, None);
     let step = Step::reply(&output)?
         .fact(ask.now.0, blob.id.0)
         .keep(blob.id)
@@ -135,10 +138,12 @@ fn replay(ask: &Ask<'_>, fact: Fact) -> Result<Vec<u8>, Reject> {
         size: ask.blob()?.bytes.len() as u64,
         updated_at: object::Millis(fact.sequence),
     };
-    crate::ops::json(&Output {
-        surface: SurfaceView::of(&surface),
-        expires_at: ask.state.expires_at.0,
-    })
+    crate::ops::json(&output(ask, &surface, Some(true)))
+}
+
+fn output<'a>(ask: &Ask<'_>, surface: &'a Surface, duplicate: Option<bool>) -> Output<'a> {
+    let surface = SurfaceView::of(surface);
+    Output { surface, expires_at: ask.state.expires_at.0, duplicate }
 }
 
 fn refusal(error: AdmitError) -> Reject {
