@@ -90,6 +90,15 @@ pub async fn start(config: &Config) -> Result<Running, StartError> {
 }
 
 impl Running {
+    /// Resolves when the data directory can no longer be written: everything is refused from then
+    /// on, and only a new start looks at the disk again.
+    pub async fn failure(&self) {
+        match &self.disk {
+            Some(disk) => disk.failure().await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// Finishes what is in flight, gives the rooms up, syncs and closes the store. True if
     /// nothing had to be cut short.
     pub async fn drain(self) -> bool {

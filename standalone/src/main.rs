@@ -14,6 +14,9 @@ use standalone::{banner, logs};
 
 /// A failure at run time: port, data directory (interfaces.md, process behaviour).
 const EXIT_RUN_TIME: u8 = 1;
+/// Said when the process gives up its data directory.
+const DISK_FAILED: &str = "the data directory can no longer be written (is the disk full?); \
+    all that was acknowledged is in it: make it writable and start again";
 /// Usage or configuration.
 const EXIT_USAGE: u8 = 64;
 /// Forced by a second signal.
@@ -53,10 +56,16 @@ async fn serve(config: &Config) -> Result<(), Box<dyn Error>> {
     let running = compose::start(config).await?;
     say(&format!("{}\n", banner::first_line(running.listen, running.admin)));
     say(&banner::text(running.listen, &storage(config)));
-    signals.next().await;
+    let failed = tokio::select! {
+        () = signals.next() => false,
+        () = running.failure() => true,
+    };
     tracing::info!("draining");
     tokio::select! {
-        () = drain(running) => Ok(()),
+        () = drain(running) => match failed {
+            false => Ok(()),
+            true => Err(DISK_FAILED.into()),
+        },
         () = signals.next() => {
             tracing::warn!("forced by a second signal");
             std::process::exit(EXIT_FORCED);

@@ -179,6 +179,12 @@ impl Embedded {
         }
     }
 
+    /// Resolves when a write has failed, or the store was closed: nothing will be stored any more
+    /// and the process should end. For one listener.
+    pub async fn failure(&self) {
+        self.shared.told.notified().await;
+    }
+
     /// Figures for gauges.
     #[must_use]
     pub fn stats(&self) -> Stats {

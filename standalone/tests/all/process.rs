@@ -189,6 +189,29 @@ async fn either_signal_drains_and_the_next_start_finds_everything() {
     assert_eq!(texts, ["TERM", "INT"]);
 }
 
+#[tokio::test]
+async fn a_full_disk_ends_the_process_and_the_next_start_finds_what_was_acknowledged() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start_fillable(dir.path());
+    let mut client = Client::new(server.mcp, Era::Legacy);
+    let mut made = client.call("create_room", json!({"name": "Ana"})).await.unwrap().ok();
+    let handle = made["participantHandle"].take();
+    let text = |text: &str| json!({"participantHandle": handle, "text": text});
+    client.call("send_text", text("kept")).await.unwrap().ok();
+    server.fill_disk();
+    let refused = client.call("send_text", text("not acknowledged")).await;
+    assert!(refused.is_ok_and(|answer| answer.refused));
+    let ended = server.wait();
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    let last = ended.stderr.lines().last().unwrap();
+    assert!(last.starts_with("roomring: the data directory can no longer be written"), "{last}");
+    let server = Server::start_in(dir.path(), &FAST);
+    let mut client = Client::new(server.mcp, Era::Legacy);
+    let read = json!({"participantHandle": handle});
+    let context = client.call("read_room_context", read).await.unwrap().ok();
+    assert_eq!(context["events"][0]["text"], "kept");
+}
+
 #[test]
 fn a_second_signal_forces_the_end_of_a_drain() {
     let server = Server::start(&["--ephemeral"]);

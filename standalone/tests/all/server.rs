@@ -50,7 +50,23 @@ pub(crate) struct Ended {
 impl Server {
     /// Starts on free ports and waits for the first line.
     pub(crate) fn start(args: &[&str]) -> Self {
-        Self::spawn(&command(args))
+        Self::spawn(roomring().args(command(args)))
+    }
+
+    /// Starts with a data directory, and so that [`Self::fill_disk`] is a failed write to it
+    /// instead of a signal.
+    pub(crate) fn start_fillable(dir: &Path) -> Self {
+        let dir = format!("--data-dir={}", dir.display());
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_roomring")]);
+        Self::spawn(shell.args(command(&[&dir])).args(FAST))
+    }
+
+    /// From now on the process cannot write to any file, as on a full disk.
+    pub(crate) fn fill_disk(&self) {
+        let pid = self.child.lock().unwrap().id().to_string();
+        let status = Command::new("prlimit").args(["--pid", &pid, "--fsize=0"]).status().unwrap();
+        assert!(status.success(), "prlimit");
     }
 
     /// Starts with a data directory.
@@ -59,9 +75,8 @@ impl Server {
         Self::start(&[&[dir.as_str()], args].concat())
     }
 
-    fn spawn(args: &[String]) -> Self {
-        let mut child = roomring()
-            .args(args)
+    fn spawn(command: &mut Command) -> Self {
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

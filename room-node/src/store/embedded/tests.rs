@@ -82,6 +82,7 @@ fn failed_write_is_unknown_and_ends_the_store() {
         assert!(matches!(stored, Err(Error::Unknown { .. })), "{stored:?}");
         assert!(refused.is_err(), "{refused:?}");
         assert!(store.stats().failed);
+        store.failure().await;
         let down = |error| matches!(error, Some(Error::Unavailable { .. }));
         assert!(down(store.append(append("fails", fence, 1)).await.err()));
         assert!(down(claim(&store, "fails", 2).await.err()));

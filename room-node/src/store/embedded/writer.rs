@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use object::{BlobId, Millis, ObjectId, ParticipantId};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use super::super::{Append, Appended, ClaimRequest, Claimed, Error, Fence, Result, Snapshot};
 use super::disk::{Changes, Disk, Table};
@@ -71,6 +71,8 @@ pub(super) struct Shared {
     /// The latest time any caller has named, in ms.
     pub(super) clock: AtomicU64,
     pub(super) failed: AtomicBool,
+    /// One permit when a write has failed.
+    pub(super) told: Notify,
     /// Whether something was committed since the last sync.
     pub(super) dirty: AtomicBool,
     pub(super) commits: AtomicU64,
@@ -80,6 +82,11 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    fn fail(&self) {
+        self.failed.store(true, Ordering::Relaxed);
+        self.told.notify_one();
+    }
+
     pub(super) fn tick(&self, now: Millis) {
         self.clock.fetch_max(now.0, Ordering::Relaxed);
     }
@@ -256,7 +263,7 @@ impl Writer {
     /// comes later is refused, until the process is started again.
     fn fail(&mut self, context: String) -> Error {
         tracing::error!(%context, "the store failed and refuses further work");
-        self.shared.failed.store(true, Ordering::Relaxed);
+        self.shared.fail();
         self.changes = Changes::default();
         Error::Unknown { context }
     }
@@ -332,7 +339,7 @@ struct FailOnExit<'a> {
 
 impl Drop for FailOnExit<'_> {
     fn drop(&mut self) {
-        self.shared.failed.store(true, Ordering::Relaxed);
+        self.shared.fail();
         self.queue.close();
         // Calls still queued are dropped with their replies, which tells the callers.
         let mut rest = VecDeque::new();
