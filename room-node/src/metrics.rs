@@ -58,6 +58,12 @@ pub struct Metrics {
     pub timer_lateness: Histogram,
     /// Calls in flight on links.
     pub link_calls: IntGauge,
+    /// Cadences of participants kept beside activations.
+    pub cadences: IntGauge,
+    /// Timers of stubs, stale ones included.
+    pub timer_entries: IntGauge,
+    /// Activations that wait for their turn to read an object.
+    pub wakes_waiting: IntGauge,
 }
 
 impl Metrics {
@@ -98,6 +104,9 @@ impl Metrics {
             timers: make.counter(TIMERS)?,
             timer_lateness: make.histogram(TIMER_LATENESS, &LATENESS_BUCKETS)?,
             link_calls: make.gauge(LINK_CALLS)?,
+            cadences: make.gauge(CADENCES)?,
+            timer_entries: make.gauge(TIMER_ENTRIES)?,
+            wakes_waiting: make.gauge(WAKES_WAITING)?,
         })
     }
 
@@ -140,6 +149,12 @@ const TIMER_LATENESS: Named =
     ("roomring_timers_lateness_seconds", "Lateness of timers of sleeping objects.");
 const LATENESS_BUCKETS: [f64; 9] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 30.0];
 const LINK_CALLS: Named = ("roomring_link_inflight_calls", "Calls in flight on links.");
+const CADENCES: Named =
+    ("roomring_cadence_kept_entries", "Cadences of participants kept beside active objects.");
+const TIMER_ENTRIES: Named =
+    ("roomring_timers_stub_entries", "Timers of sleeping objects, stale ones included.");
+const WAKES_WAITING: Named =
+    ("roomring_wakes_queued_objects", "Objects that wait for their turn to be read back.");
 
 struct Maker<'a> {
     registry: &'a Registry,
@@ -190,6 +205,7 @@ mod tests {
 
     const GOLDEN: &[&str] = &[
         "roomring_batch_size_events",
+        "roomring_cadence_kept_entries",
         "roomring_directory_absent_entries",
         "roomring_directory_troubled_entries",
         "roomring_link_inflight_calls",
@@ -211,8 +227,10 @@ mod tests {
         "roomring_subscribers_slow_total",
         "roomring_timers_fired_total",
         "roomring_timers_lateness_seconds",
+        "roomring_timers_stub_entries",
         "roomring_waits_refused_total",
         "roomring_waits_stub_answers_total",
+        "roomring_wakes_queued_objects",
     ];
 
     #[test]

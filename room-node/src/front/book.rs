@@ -1,21 +1,35 @@
 //! The cadence of one object's participants, bounded.
 
 use object::{ParticipantId, Poll, RequestId};
+use prometheus::IntGauge;
 
 use super::cadence::{Admission, Cadence, Rule};
 use super::stub::{Poller, Stub};
 use crate::clock::Mono;
-use crate::host::{Held, PassKey};
+use crate::host::{Held, PassKey, gauge};
 
 /// Cadences of the participants an owner has heard of. Small: rooms hold few participants.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Book {
     entries: Vec<(ParticipantId, Cadence)>,
+    /// Counts the entries of all books.
+    gauge: IntGauge,
+}
+
+impl Drop for Book {
+    fn drop(&mut self) {
+        self.gauge.sub(gauge(self.entries.len()));
+    }
 }
 
 impl Book {
+    /// An empty book whose entries are counted by `gauge`.
+    pub(crate) const fn new(gauge: IntGauge) -> Self {
+        Self { entries: Vec::new(), gauge }
+    }
+
     /// The cadences a stub kept, with the waits held beside it still pending.
-    pub(crate) fn of(stub: &Stub, held: &[Held], now: Mono) -> Self {
+    pub(crate) fn of(stub: &Stub, held: &[Held], now: Mono, counted: IntGauge) -> Self {
         let passes = || held.iter().filter_map(|held| held.call.pass);
         let restore = |poller: &Poller| {
             let mut cadence = poller.cadence(now);
@@ -24,7 +38,8 @@ impl Book {
             }
             (poller.who, cadence)
         };
-        Self { entries: stub.pollers.iter().map(restore).collect() }
+        counted.add(gauge(stub.pollers.len()));
+        Self { entries: stub.pollers.iter().map(restore).collect(), gauge: counted }
     }
 
     pub(crate) fn entries(&self) -> &[(ParticipantId, Cadence)] {
@@ -85,6 +100,7 @@ impl Book {
                 if self.entries.len() >= entries_max {
                     self.forget_stalest();
                 }
+                self.gauge.inc();
                 self.entries.push((who, fresh()));
                 self.entries.len() - 1
             }
@@ -104,6 +120,7 @@ impl Book {
             .min_by_key(|(_, (_, cadence))| cadence.t)
             .map_or(0, |(at, _)| at);
         if stalest < self.entries.len() {
+            self.gauge.dec();
             self.entries.swap_remove(stalest);
         }
     }
@@ -116,12 +133,13 @@ mod tests {
     #[test]
     fn the_stalest_entry_makes_room_and_its_owner_gets_one_token() {
         let rule = Rule { active_period_ms: 2_000, period_ms: 10_000, burst: 3 };
-        let mut book = Book::default();
+        let gauge = IntGauge::new("a", "b").unwrap();
+        let mut book = Book::new(gauge.clone());
         for who in 1..=3u128 {
             book.join(ParticipantId(who), Mono(1_000 * u64::try_from(who).unwrap()), 2);
         }
         let known: Vec<u128> = book.entries().iter().map(|(who, _)| who.0).collect();
-        assert_eq!(known, [2, 3]);
+        assert_eq!((known.as_slice(), gauge.get()), (&[2, 3][..], 2));
         let now = Mono(100_000);
         let (admission, pass) = book.admit(rule, ParticipantId(1), RequestId(1), now, 2);
         assert_eq!(admission, Admission::Admitted);

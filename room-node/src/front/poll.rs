@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use object::{Class, IdlePoll, Millis, Object, ObjectId, ParticipantId, Poll, Reject, Reply};
 
-use super::book::Book;
 use super::cadence::Admission;
 use super::stub::{Poller, Stub};
 use crate::error;
@@ -96,10 +95,8 @@ impl<O: Object> Inner<O> {
             AtStub::Answered(answered) => return Begun::Answered(answered),
             AtStub::Held(held, horizon) => {
                 let pass = held.pass;
-                return match self.hold(&mut shard, pending, held) {
-                    Ok(()) => Begun::Waits(pass, horizon),
-                    Err(reject) => Begun::Ended(Response::refused(reject)),
-                };
+                self.hold(&mut shard, pending, held);
+                return Begun::Waits(pass, horizon);
             }
             AtStub::Wake => {}
         }
@@ -123,7 +120,7 @@ impl<O: Object> Inner<O> {
         who: ParticipantId,
     ) -> Result<(Arc<Active>, PassKey), Box<Response>> {
         let entry = self
-            .entry(shard, &pending.request.object, Cause::Poll, Book::default)
+            .entry(shard, &pending.request.object, Cause::Poll)
             .map_err(|reject| Box::new(Response::refused(reject)))?;
         let (now, entries_max) = (self.clock.mono(), self.config.cadence_entries_max);
         let request = pending.request.request;
@@ -179,6 +176,12 @@ impl<O: Object> Inner<O> {
             (hold, O::answer_idle_poll(settings, &poll))
         }));
         let Ok((hold, Some(reply))) = asked else { return AtStub::Wake };
+        // Before anything changes: a poll refused here has renewed nothing.
+        if hold.is_some() && shard.held_count(id) >= self.config.parked_calls_max {
+            self.metrics.bound_hit("parked_calls_max");
+            let full = error::overloaded("Too many calls are held here; try again.");
+            return AtStub::Refused(Response::refused(full));
+        }
         let quiet = reply.poll.or(Some(Poll::Quiet));
         let mut next_wait_ms = 0;
         if hold.is_none() {
@@ -215,22 +218,13 @@ impl<O: Object> Inner<O> {
     }
 
     // Puts a wait beside a stub and makes sure that its end is noticed.
-    fn hold(
-        &self,
-        shard: &mut Shard,
-        mut call: Box<Pending>,
-        held: HeldUntil,
-    ) -> Result<(), Reject> {
+    fn hold(&self, shard: &mut Shard, mut call: Box<Pending>, held: HeldUntil) {
         let HeldUntil { pass, until, timeout } = held;
         let id = call.request.object.clone();
         call.pass = Some(pass);
-        if !shard.hold(&id, Held { call, until, timeout }, self.config.parked_calls_max) {
-            self.metrics.bound_hit("parked_calls_max");
-            return Err(error::overloaded("Too many calls are held here; try again."));
-        }
+        shard.hold(&id, Held { call, until, timeout });
         self.metrics.parked_calls.inc();
         self.stub_timer_by(shard, &id, until);
-        Ok(())
     }
 
     async fn idle_answer(&self, object: &ObjectId, answered: Answered) -> Response {

@@ -3,8 +3,8 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use object::{CodecError, Millis, Object, ObjectId, ParticipantId};
 
-use super::Inner;
 use super::live::Live;
+use super::{Inner, commit};
 use crate::store::{self, ClaimRequest, Claimed, Fence, Snapshot};
 
 /// Why there is no activation.
@@ -14,15 +14,27 @@ pub(super) enum LoadError {
     Absent,
     /// Another incarnation owns it.
     Owned,
-    /// Stored bytes cannot be read; the object is set aside.
-    Damaged(String),
+    /// Stored bytes cannot be read; the object is set aside. `owned` is the fence under which
+    /// it was claimed, and may be taken off the due index; none if it must stay there.
+    Damaged { what: String, owned: Option<Fence> },
     /// The store cannot be reached.
     Unavailable(store::Error),
 }
 
-impl From<CodecError> for LoadError {
+/// Why what was claimed cannot be folded.
+#[derive(Debug)]
+enum Unreadable {
+    Damaged(String),
+    /// Written by newer code, which may come back.
+    Newer(String),
+}
+
+impl From<CodecError> for Unreadable {
     fn from(error: CodecError) -> Self {
-        Self::Damaged(error.to_string())
+        match error {
+            CodecError::Newer { .. } => Self::Newer(error.to_string()),
+            CodecError::Damaged { .. } => Self::Damaged(error.to_string()),
+        }
     }
 }
 
@@ -49,7 +61,10 @@ pub(super) async fn load<O: Object>(
     let (written, due) = (claimed.written, claimed.due);
     let stored = claimed.leases.clone();
     let fence = claimed.fence;
-    let mut live = fold::<O>(host, id, claimed)?;
+    let mut live = fold::<O>(host, id, claimed).map_err(|unreadable| match unreadable {
+        Unreadable::Damaged(what) => LoadError::Damaged { what, owned: Some(fence) },
+        Unreadable::Newer(what) => LoadError::Damaged { what, owned: None },
+    })?;
     live.stored_due = due;
     live.stored = stored;
     let now = host.clock.now();
@@ -92,6 +107,15 @@ async fn grace<O: Object>(
         .map_err(LoadError::Unavailable)
 }
 
+/// Takes a damaged object off the due index: nobody may fire its timers, and its entry would be
+/// met by every scan. The first claim that can read it again sets its due time anew.
+pub(super) async fn set_aside<O: Object>(host: &Inner<O>, id: &ObjectId, fence: Fence) {
+    let removed = commit::repeat(host, || host.store.set_due(id.clone(), fence, None)).await;
+    if let Err(reason) = removed {
+        tracing::warn!(%reason, "a damaged object stays in the due index");
+    }
+}
+
 async fn claim<O: Object>(
     host: &Inner<O>,
     id: &ObjectId,
@@ -110,9 +134,13 @@ async fn claim<O: Object>(
             Ok(claimed) => return Ok(claimed),
             Err(store::Error::Absent) => return Err(LoadError::Absent),
             Err(store::Error::Owned { .. }) => return Err(LoadError::Owned),
-            Err(store::Error::Damaged { what }) => return Err(LoadError::Damaged(what.to_owned())),
+            // The store has taken it off the due index itself.
+            Err(store::Error::Damaged { what }) => {
+                return Err(LoadError::Damaged { what: what.to_owned(), owned: None });
+            }
             Err(store::Error::Newer { found }) => {
-                return Err(LoadError::Damaged(format!("schema {found} is newer than ours")));
+                let what = format!("schema {found} is newer than ours");
+                return Err(LoadError::Damaged { what, owned: None });
             }
             // The same nonce makes a repeat safe, whatever became of the first.
             Err(store::Error::Unknown { .. } | store::Error::Unavailable { .. })
@@ -126,7 +154,11 @@ async fn claim<O: Object>(
 }
 
 // Every damage is an error: an object is never started empty or short.
-fn fold<O: Object>(host: &Inner<O>, id: &ObjectId, claimed: Claimed) -> Result<Live<O>, LoadError> {
+fn fold<O: Object>(
+    host: &Inner<O>,
+    id: &ObjectId,
+    claimed: Claimed,
+) -> Result<Live<O>, Unreadable> {
     let (mut object, mut lsn) = match claimed.snapshot {
         Some(snapshot) => {
             newer::<O>(snapshot.schema)?;
@@ -140,7 +172,7 @@ fn fold<O: Object>(host: &Inner<O>, id: &ObjectId, claimed: Claimed) -> Result<L
         newer::<O>(frame.schema)?;
         if frame.first_lsn != lsn + 1 {
             let found = frame.first_lsn;
-            return Err(LoadError::Damaged(format!("log has a gap: {found} after {lsn}")));
+            return Err(Unreadable::Damaged(format!("log has a gap: {found} after {lsn}")));
         }
         for record in &frame.records {
             object.evolve(&O::decode_event(frame.schema, &record.bytes)?);
@@ -151,7 +183,7 @@ fn fold<O: Object>(host: &Inner<O>, id: &ObjectId, claimed: Claimed) -> Result<L
     }
     if lsn != claimed.lsn {
         let head = claimed.lsn;
-        return Err(LoadError::Damaged(format!("log ends at {lsn}, its head says {head}")));
+        return Err(Unreadable::Damaged(format!("log ends at {lsn}, its head says {head}")));
     }
     Ok(Live {
         object,
@@ -172,7 +204,7 @@ fn fold<O: Object>(host: &Inner<O>, id: &ObjectId, claimed: Claimed) -> Result<L
     })
 }
 
-fn newer<O: Object>(found: u32) -> Result<(), LoadError> {
+fn newer<O: Object>(found: u32) -> Result<(), Unreadable> {
     if found > O::SCHEMA {
         return Err(CodecError::Newer { found, supported: O::SCHEMA }.into());
     }
@@ -194,8 +226,8 @@ pub(super) fn wrap_snapshot<O: Object>(lsn: u64, state: &[u8]) -> Snapshot {
     Snapshot { schema: O::SCHEMA, lsn, bytes: out.freeze() }
 }
 
-fn unwrap_snapshot(bytes: &Bytes) -> Result<Bytes, LoadError> {
-    let damaged = |what: &str| LoadError::Damaged(what.to_owned());
+fn unwrap_snapshot(bytes: &Bytes) -> Result<Bytes, Unreadable> {
+    let damaged = |what: &str| Unreadable::Damaged(what.to_owned());
     let Some((prelude, _)) = bytes.split_first_chunk::<SNAPSHOT_PRELUDE_BYTES>() else {
         return Err(damaged("a snapshot is cut short"));
     };

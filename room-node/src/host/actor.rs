@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use object::{Activation, Caller, Cx, Object, Poll, Reject};
+use object::{Activation, Caller, Object, Poll, Reject};
 
 use super::activation::{self, LoadError, Loaded};
 use super::batch::Batch;
@@ -26,15 +26,19 @@ pub(super) async fn run<O: Object>(host: Arc<Inner<O>>, entry: Arc<Active>) {
         let staged = AssertUnwindSafe(Box::pin(stage(&host, &entry, first))).catch_unwind().await;
         first = false;
         if staged.is_err() {
-            // A panic outside a decision; whoever was parked has been told by the closed reply.
-            host.metrics.panics.inc();
-            host.note_panic(&entry.id);
-            tracing::error!("object panicked; its activation was dropped");
+            panicked_aside(&host, &entry);
         }
         if host.is_dead() || host.retire(&entry) {
             return;
         }
     }
+}
+
+// A panic outside a decision; whoever had been decided is told by the closed reply.
+fn panicked_aside<O: Object>(host: &Inner<O>, entry: &Active) {
+    host.metrics.panics.inc();
+    host.note_panic(&entry.id);
+    tracing::error!("object panicked; its activation was dropped");
 }
 
 /// How serving an object ended.
@@ -61,7 +65,11 @@ async fn stage<O: Object>(host: &Arc<Inner<O>>, entry: &Arc<Active>, first: bool
     match loaded {
         Ok(loaded) => {
             let mut live = begin(host, entry, loaded, first);
-            let end = Box::pin(serve(host, entry, &mut live)).await;
+            let served = AssertUnwindSafe(Box::pin(serve(host, entry, &mut live)));
+            let end = served.catch_unwind().await.unwrap_or_else(|_panic| {
+                panicked_aside(host, entry);
+                End::Rebuild
+            });
             if matches!(end, End::Rebuild) {
                 host.subscribers.close_all(&entry.id);
                 put_back_parked(host, entry, &mut live);
@@ -69,10 +77,13 @@ async fn stage<O: Object>(host: &Arc<Inner<O>>, entry: &Arc<Active>, first: bool
         }
         Err(LoadError::Absent) => answer_absent(host, entry, may_create),
         Err(LoadError::Owned) => refuse_all(host, entry, &error::not_owner()),
-        Err(LoadError::Damaged(what)) => {
+        Err(LoadError::Damaged { what, owned }) => {
             tracing::error!(what, "object set aside because its stored bytes are damaged");
             host.note_damage(&entry.id);
             refuse_all(host, entry, &error::quarantined());
+            if let Some(fence) = owned {
+                activation::set_aside(host, &entry.id, fence).await;
+            }
         }
         Err(LoadError::Unavailable(reason)) => {
             tracing::warn!(%reason, "object could not be loaded");
@@ -90,6 +101,7 @@ fn begin<O: Object>(
     let Loaded { mut live, created } = loaded;
     if created {
         host.metrics.creations.inc();
+        host.forget_absent(&entry.id);
     } else if first && live.lsn > 0 {
         live.for_poll = entry.cause == Cause::Poll && !entry.was_stub;
         if !live.for_poll {
@@ -171,6 +183,7 @@ async fn settle<O: Object>(
     live: &mut Live<O>,
     batch: Box<Batch>,
 ) -> Option<End> {
+    let mut batch = batch;
     match commit::commit(host, &entry.id, live, &batch).await {
         Committed::Stored => {
             release(host, entry, live, batch);
@@ -189,9 +202,22 @@ async fn settle<O: Object>(
             if catch_unwind(farewell).is_err() {
                 host.metrics.panics.inc();
             }
+            let last = std::mem::take(&mut batch.last_effects);
+            batch.effects.extend(last);
             release(host, entry, live, batch);
+            // Whoever the object has not sent away itself has nothing to stay for.
+            host.subscribers.close_all(&entry.id);
             put_back_parked(host, entry, live);
             Some(End::Over)
+        }
+        Committed::NotDestroyed(reason) => {
+            tracing::warn!(%reason, "object was not destroyed; it is read again");
+            batch.not_ended(match reason {
+                store::Error::Unknown { .. } => error::outcome_unknown(),
+                _ => error::unavailable(),
+            });
+            release(host, entry, live, batch);
+            Some(End::Rebuild)
         }
         Committed::Failed(reason) => {
             tracing::warn!(%reason, "append failed; object is read again");
@@ -200,6 +226,13 @@ async fn settle<O: Object>(
         }
         Committed::BlobMissing(blob) => {
             let (named, rest) = batch.split_by_blob(blob);
+            if named.is_empty() {
+                // Nobody brought it: deciding again would ask for it again, without end.
+                tracing::error!("an event names a blob that no call has brought");
+                host.put_back(entry, rest);
+                refuse_all(host, entry, &error::unavailable());
+                return Some(End::Rebuild);
+            }
             for call in named {
                 call.answer(Err(error::unavailable()));
             }
@@ -264,11 +297,16 @@ async fn panicked<O: Object>(
     current: Current,
 ) {
     host.metrics.panics.inc();
-    let by_time = current.0.is_none();
-    if let Some(call) = current.0 {
-        call.answer(Err(error::internal()));
+    let Current { call, due: by_time, rest } = current;
+    live.parked.extend(rest.into_iter().rev());
+    let mut again = batch.into_messages();
+    match call {
+        // The call is not at fault.
+        Some(call) if by_time => again.push(Message::Call(call)),
+        Some(call) => call.answer(Err(error::internal())),
+        None => {}
     }
-    host.put_back(entry, batch.into_messages());
+    host.put_back(entry, again);
     let retry = host.note_panic(&entry.id);
     tracing::error!(by_time, "object panicked; its activation was dropped");
     if by_time {
@@ -403,9 +441,7 @@ fn answer_absent<O: Object>(host: &Inner<O>, entry: &Arc<Active>, may_create: bo
         host.metrics.mailbox_calls.dec();
         match call.request.op.activation {
             Activation::Peek | Activation::MustExist => {
-                let now = host.clock.now();
-                let cx = Cx { now, random: super::random_u128(), settings: &host.settings };
-                let verdict = O::absent(&cx, &call.as_call(None, now));
+                let verdict = host.absent_verdict(&call);
                 call.answer(verdict);
             }
             // It came after the claim was made; a claim that may create follows.

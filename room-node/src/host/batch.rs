@@ -26,6 +26,10 @@ pub(super) struct Batch {
     pub(super) drop_blobs: Vec<BlobId>,
     pub(super) drop_leases: Vec<ParticipantId>,
     pub(super) destroy: bool,
+    /// The call that ended the object is the last of `answers`.
+    pub(super) ended_by_call: bool,
+    /// What is let out only if the object has ended.
+    pub(super) last_effects: Vec<Effect>,
     /// An event or a signal was applied: parked calls are asked again.
     pub(super) changed: bool,
     /// A call that is no wait without news was decided.
@@ -62,12 +66,13 @@ impl Batch {
         step_ms: u64,
     ) -> Outcome {
         self.decisions += 1;
-        self.effects.extend(decision.effects);
         if decision.destroy {
             self.destroy = true;
             self.changed = true;
+            self.last_effects = decision.effects;
             return decision.outcome;
         }
+        self.effects.extend(decision.effects);
         self.changed |= !decision.events.is_empty() || !decision.signals.is_empty();
         for event in &decision.events {
             let mut bytes = Vec::new();
@@ -87,13 +92,16 @@ impl Batch {
                 self.drop_blobs.push(blob);
             }
         }
-        for gone in decision.drop_leases {
-            self.leases.retain(|(who, _)| *who != gone);
-            live.stored.retain(|(who, _)| *who != gone);
-            live.heard.retain(|(who, _)| *who != gone);
-            self.drop_leases.push(gone);
+        for gone in &decision.drop_leases {
+            self.leases.retain(|(who, _)| who != gone);
+            live.stored.retain(|(who, _)| who != gone);
+            live.heard.retain(|(who, _)| who != gone);
+            self.drop_leases.push(*gone);
         }
-        if let Some(renewal) = decision.renewal {
+        // Whoever goes by this very decision has no lease any more, whatever it renews.
+        if let Some(renewal) = decision.renewal
+            && !decision.drop_leases.contains(&renewal.participant)
+        {
             self.renew(live, renewal.participant, renewal.end, now, step_ms);
         }
         for signal in &decision.signals {
@@ -152,6 +160,16 @@ impl Batch {
             }
         }
         (named, rest)
+    }
+
+    /// The object has not ended: whoever asked for it is told, and nothing else of it leaves.
+    pub(super) fn not_ended(&mut self, reject: object::Reject) {
+        self.last_effects = Vec::new();
+        if std::mem::take(&mut self.ended_by_call)
+            && let Some((call, _)) = self.answers.pop()
+        {
+            call.answer(Err(reject));
+        }
     }
 
     /// Ends every call of the batch with one refusal.

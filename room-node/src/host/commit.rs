@@ -19,6 +19,8 @@ pub(super) enum Committed {
     Failed(store::Error),
     /// Certainly not stored because this blob was not there.
     BlobMissing(BlobId),
+    /// The events are stored, but the end of the object that followed them is not for sure.
+    NotDestroyed(store::Error),
     /// Not known within the time allowed.
     Unknown,
 }
@@ -70,6 +72,7 @@ pub(super) async fn commit<O: Object>(
         let now = host.clock.now();
         return match repeat(host, || host.store.destroy(id.clone(), fence, lsn, now)).await {
             Ok(()) => Committed::Destroyed,
+            Err(error) if !batch.records.is_empty() => Committed::NotDestroyed(error),
             Err(store::Error::Unknown { .. }) => Committed::Unknown,
             Err(error) => Committed::Failed(error),
         };

@@ -145,14 +145,14 @@ impl Shard {
         held.filter_map(|held| held.call.pass).rfind(|pass| pass.who == who)
     }
 
-    /// Holds a wait beside a stub; false if too many are held there.
-    pub(crate) fn hold(&mut self, id: &ObjectId, held: Held, calls_max: usize) -> bool {
-        let all = self.held.entry(id.clone()).or_default();
-        if all.len() >= calls_max {
-            return false;
-        }
-        all.push(held);
-        true
+    /// How many waits are held beside a stub.
+    pub(crate) fn held_count(&self, id: &ObjectId) -> usize {
+        self.held.get(id).map_or(0, Vec::len)
+    }
+
+    /// Holds a wait beside a stub.
+    pub(crate) fn hold(&mut self, id: &ObjectId, held: Held) {
+        self.held.entry(id.clone()).or_default().push(held);
     }
 
     /// Tells held waits whose time has come; returns how many.

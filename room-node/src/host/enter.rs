@@ -9,7 +9,6 @@ use super::call::{Pending, Request, Response, Success, Verdict};
 use super::directory::{Active, Cause};
 use super::{Inner, mailbox, random_u128};
 use crate::error;
-use crate::front::book::Book;
 use crate::store::Error as StoreError;
 
 impl<O: Object> Inner<O> {
@@ -34,7 +33,7 @@ impl<O: Object> Inner<O> {
             if let Some(verdict) = self.known_absent(&mut shard, &pending) {
                 return verdict;
             }
-            let entry = self.entry(&mut shard, &object, Cause::Call, Book::default)?;
+            let entry = self.entry(&mut shard, &object, Cause::Call)?;
             self.push(&entry, pending)?;
         }
         self.verdict(&object, verdict).await

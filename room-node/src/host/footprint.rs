@@ -88,7 +88,8 @@ async fn an_idle_activation_costs_at_most_two_kibibytes_before_its_state() {
     let store = Memory::new(Millis(1));
     let host = Host::<Null>::start(Config::default(), (), store, clock, me, &registry).unwrap();
     let id = ObjectId::new(Null::KIND, "a").unwrap();
-    let entry = Arc::new(Active::new(id, Cause::Call, Book::default(), None));
+    let entry =
+        Arc::new(Active::new(id, Cause::Call, Book::new(host.metrics().cadences.clone()), None));
     let tasks = actor::future_bytes(&host.inner, &entry);
     let parts = [size_of::<Active>() + 16, size_of::<Live<Null>>(), TASK_BYTES, DIRECTORY_BYTES];
     let total = tasks + parts.iter().sum::<usize>();

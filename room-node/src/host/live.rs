@@ -5,6 +5,7 @@ use object::{Activation, Cx, Millis, Object, Outcome, Parked as Why, Participant
 use super::batch::{Batch, Parked};
 use super::call::Pending;
 use super::mailbox::{Mailbox, Message};
+use super::trouble::jittered;
 use crate::clock::Mono;
 use crate::config::Config;
 use crate::error;
@@ -49,9 +50,16 @@ pub(super) struct Env<'a, O: Object> {
     pub(super) now: Millis,
 }
 
-/// The call that was being decided, for the case that its decision panics.
+/// What was being decided, for the case that the decision panics.
 #[derive(Debug, Default)]
-pub(super) struct Current(pub(super) Option<Box<Pending>>);
+pub(super) struct Current {
+    /// The call.
+    pub(super) call: Option<Box<Pending>>,
+    /// The due handler runs, before or without a call.
+    pub(super) due: bool,
+    /// Parked calls still to be asked, the next one last.
+    pub(super) rest: Vec<Parked>,
+}
 
 /// First pause after a due handler that achieved nothing, and the longest.
 pub(super) const DUE_BACKOFF_MS: u64 = 2_000;
@@ -68,7 +76,7 @@ impl<O: Object> Live<O> {
         batch: &mut Batch,
         current: &mut Current,
     ) {
-        self.on_due(env, batch);
+        self.on_due(env, batch, current);
         if batch.destroy {
             return;
         }
@@ -116,17 +124,19 @@ impl<O: Object> Live<O> {
     /// Asks waits a last time when the object has ended; they may have a terminal answer.
     pub(super) fn farewell(&mut self, settings: &O::Settings, metrics: &Metrics, now: Millis) {
         let cx = Cx { now, random: super::random_u128(), settings };
-        for parked in std::mem::take(&mut self.parked) {
+        // Each leaves the list only while it is asked, so that a panic costs no other.
+        for _ in 0..self.parked.len() {
+            let Some(parked) = self.parked.pop() else { return };
+            metrics.parked_calls.dec();
             let call = parked.call.as_call(Some(Why::Changed), now);
             match self.object.decide(&cx, &call).outcome {
                 Outcome::Reply(reply) => parked.call.answer(Ok(reply)),
                 Outcome::Refuse(reject) => parked.call.answer(Err(reject)),
                 Outcome::Park { .. } => {
-                    self.parked.push(parked);
-                    continue;
+                    metrics.parked_calls.inc();
+                    self.parked.insert(0, parked);
                 }
             }
-            metrics.parked_calls.dec();
         }
     }
 
@@ -135,7 +145,7 @@ impl<O: Object> Live<O> {
     }
 
     // Expiry is recorded before anybody is told (cluster 2.7).
-    fn on_due(&mut self, env: &Env<'_, O>, batch: &mut Batch) {
+    fn on_due(&mut self, env: &Env<'_, O>, batch: &mut Batch, current: &mut Current) {
         for _ in 0..DUE_ROUNDS_MAX {
             let stored = self.lsn > 0 || !batch.records.is_empty();
             let due = self.object.next_due().is_some_and(|due| due <= env.now);
@@ -143,8 +153,10 @@ impl<O: Object> Live<O> {
                 return;
             }
             let cx = self.cx(env);
+            current.due = true;
             let decision = self.object.on_due(&cx);
             let _none = batch.absorb(self, decision, env.now, env.config.lease_step_ms);
+            current.due = false;
             if self.object.next_due().is_none_or(|due| due > env.now) {
                 self.due_backoff_ms = 0;
                 return;
@@ -152,7 +164,8 @@ impl<O: Object> Live<O> {
         }
         // Still due after all rounds: the handler is at fault, so it is asked less and less often.
         self.due_backoff_ms = (self.due_backoff_ms * 2).clamp(DUE_BACKOFF_MS, DUE_BACKOFF_MS_MAX);
-        self.due_not_before = env.now.plus(self.due_backoff_ms);
+        let pause = jittered(self.due_backoff_ms, super::random_u64());
+        self.due_not_before = env.now.plus(pause);
     }
 
     fn ask_parked(&mut self, env: &Env<'_, O>, batch: &mut Batch, current: &mut Current) {
@@ -160,8 +173,9 @@ impl<O: Object> Live<O> {
         if self.parked.is_empty() {
             return;
         }
-        let mut parked = std::mem::take(&mut self.parked).into_iter();
-        for one in parked.by_ref() {
+        current.rest = std::mem::take(&mut self.parked);
+        current.rest.reverse();
+        while let Some(one) = current.rest.pop() {
             let why = if one.call.is_abandoned() {
                 Why::Cancelled
             } else if one.until <= env.now {
@@ -178,7 +192,7 @@ impl<O: Object> Live<O> {
                 break;
             }
         }
-        self.parked.extend(parked);
+        self.parked.extend(std::mem::take(&mut current.rest).into_iter().rev());
     }
 
     fn decide(
@@ -193,16 +207,18 @@ impl<O: Object> Live<O> {
         if why.is_none() && call.is_abandoned() {
             return;
         }
+        current.call = Some(call);
         if why.is_none() {
-            self.on_due(env, batch);
+            self.on_due(env, batch, current);
             if batch.destroy {
-                batch.retry.push(call);
+                batch.retry.extend(current.call.take());
                 return;
             }
         }
-        let call: &Pending = current.0.insert(call);
+        let Some(call) = &current.call else { return };
         let outcome = self.outcome(env, batch, call, why);
-        let Some(call) = current.0.take() else { return };
+        let Some(call) = current.call.take() else { return };
+        batch.ended_by_call = batch.destroy && !matches!(outcome, Outcome::Park { .. });
         match outcome {
             Outcome::Reply(reply) => {
                 batch.command |= reply.poll != Some(Poll::Quiet);

@@ -1,12 +1,15 @@
 //! What the host remembers of objects that are not there or not well, within bounds.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use object::{Activation, Cx, Object, ObjectId};
 
 use super::call::{Pending, Verdict};
 use super::directory::Shard;
 use super::trouble::Trouble;
-use super::{Inner, gauge, random_u128};
+use super::{Inner, gauge, random_u64, random_u128};
 use crate::clock::Mono;
+use crate::error;
 
 impl<O: Object> Inner<O> {
     pub(super) fn is_aside(&self, id: &ObjectId) -> bool {
@@ -26,9 +29,26 @@ impl<O: Object> Inner<O> {
             self.metrics.absent.dec();
             return None;
         }
+        Some(self.absent_verdict(call))
+    }
+
+    /// What an object that does not exist says to a call. A panic ends here: it is no object's,
+    /// and the caller may hold a lock.
+    pub(super) fn absent_verdict(&self, call: &Pending) -> Verdict {
         let now = self.clock.now();
         let cx = Cx { now, random: random_u128(), settings: &self.settings };
-        Some(O::absent(&cx, &call.as_call(None, now)))
+        let asked = catch_unwind(AssertUnwindSafe(|| O::absent(&cx, &call.as_call(None, now))));
+        asked.unwrap_or_else(|_panic| {
+            self.metrics.panics.inc();
+            Err(error::internal())
+        })
+    }
+
+    /// An object has just been created: nobody who knows may be told that it is absent.
+    pub(super) fn forget_absent(&self, id: &ObjectId) {
+        if self.directory.shard(id).absent.remove(id).is_some() {
+            self.metrics.absent.dec();
+        }
     }
 
     pub(super) fn note_absent(&self, id: &ObjectId) {
@@ -54,7 +74,7 @@ impl<O: Object> Inner<O> {
             self.metrics.quarantines.inc();
             tracing::error!("object set aside because it panics again and again");
         }
-        trouble.retry_ms(now)
+        trouble.retry_ms(now, random_u64())
     }
 
     pub(super) fn note_damage(&self, id: &ObjectId) {

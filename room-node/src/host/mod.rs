@@ -235,7 +235,6 @@ impl<O: Object> Inner<O> {
         shard: &mut Shard,
         id: &ObjectId,
         cause: Cause,
-        book: impl FnOnce() -> Book,
     ) -> Result<Arc<Active>, object::Reject> {
         if let Some(entry) = shard.active.get(id) {
             return Ok(Arc::clone(entry));
@@ -247,14 +246,18 @@ impl<O: Object> Inner<O> {
         let entry = Arc::new(match self.take_stub(shard, id) {
             Some(stub) => {
                 let held = shard.held.remove(id).unwrap_or_default();
-                let book = Book::of(&stub, &held, self.clock.mono());
+                let cadences = self.metrics.cadences.clone();
+                let book = Book::of(&stub, &held, self.clock.mono(), cadences);
                 let entry = Active::new(id.clone(), cause, book, Some(stub.ends()));
                 self.metrics.parked_calls.sub(gauge(held.len()));
                 let calls = held.into_iter().map(|held| Message::Call(held.call));
                 self.put_back(&entry, calls.collect());
                 entry
             }
-            None => Active::new(id.clone(), cause, book(), None),
+            None => {
+                let book = Book::new(self.metrics.cadences.clone());
+                Active::new(id.clone(), cause, book, None)
+            }
         });
         shard.active.insert(id.clone(), Arc::clone(&entry));
         self.metrics.active.inc();
@@ -270,7 +273,7 @@ impl<O: Object> Inner<O> {
         connection: u64,
     ) {
         let mut shard = self.directory.shard(object);
-        if let Ok(entry) = self.entry(&mut shard, object, Cause::Disconnect, Book::default) {
+        if let Ok(entry) = self.entry(&mut shard, object, Cause::Disconnect) {
             entry.mailbox.push_disconnect(participant, connection);
         }
     }
@@ -324,7 +327,9 @@ impl<O: Object> Inner<O> {
         let now = self.clock.mono();
         let at = tokens.reserve(now);
         if at > now {
+            self.metrics.wakes_waiting.inc();
             self.clock.sleep_until(at).await;
+            self.metrics.wakes_waiting.dec();
         }
     }
 

@@ -9,7 +9,7 @@ use super::actor::End;
 use super::batch::Parked;
 use super::directory::{Held, Shard};
 use super::live::Live;
-use super::{Active, Inner, commit, wheel::Wheel};
+use super::{Active, Inner, commit};
 use crate::clock::Mono;
 use crate::error;
 use crate::front::stub::{self, Stub};
@@ -31,7 +31,12 @@ impl<O: Object> Inner<O> {
         }
         for parked in live.parked.drain(..) {
             self.metrics.parked_calls.dec();
-            parked.call.answer(Err(error::draining()));
+            // A wait may be held elsewhere; other work may have begun and is not repeated.
+            let told = match parked.call.request.op.wait {
+                true => error::draining(),
+                false => error::unavailable(),
+            };
+            parked.call.answer(Err(told));
         }
         let (id, fence) = (&entry.id, live.fence);
         let _tried = commit::repeat(self, || self.store.release(id.clone(), fence)).await;
@@ -60,6 +65,11 @@ impl<O: Object> Inner<O> {
             return Some(None);
         }
         let (wall, now) = (self.clock.now(), self.clock.mono());
+        let hash = stub::hash_of(name.as_bytes());
+        // Timers know stubs by their hash alone, so a second one of the same hash goes cold.
+        if shard.stubs.by_hash(hash, wall, now).is_some() {
+            return None;
+        }
         let held: Vec<_> = std::mem::take(&mut live.parked)
             .into_iter()
             .zip(timeouts)
@@ -67,10 +77,8 @@ impl<O: Object> Inner<O> {
             .collect();
         let mut made = self.stub_of(entry, live, &view, wall, now);
         let until = held.iter().map(|held| held.until).chain(made.next_due()).min();
-        let hash = stub::hash_of(name.as_bytes());
         if let Some(until) = until {
-            made.tick = Wheel::tick(self.clock.when(until));
-            self.wheel.insert(made.tick, hash);
+            made.tick = self.enter_timer(self.clock.when(until), hash);
         }
         let evicted = self.make_room(&mut shard);
         shard.stubs.put(hash, name, &made);

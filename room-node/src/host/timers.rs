@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use object::{Object, ObjectId};
 
 use super::{Cause, Inner, Shard, wheel::Wheel};
-use crate::front::book::Book;
+use crate::clock::Mono;
 use crate::front::stub::NameHash;
 use crate::store::Fence;
 
@@ -17,6 +17,9 @@ pub(super) const RELEASES_MAX: usize = 256;
 const SWEEP_SLOTS_MAX: usize = 256;
 /// Pause before a timer is tried again that found the node full.
 const FULL_RETRY_MS: u64 = 1_000;
+/// How far ahead a timer of a stub is entered at most. A stub leaves at most one entry behind for
+/// each time it falls asleep or holds a poll within this time.
+const AHEAD_MS_MAX: u64 = 600_000;
 
 impl<O: Object> Inner<O> {
     /// Fires timers of stubs until the host ends.
@@ -26,7 +29,9 @@ impl<O: Object> Inner<O> {
                 () = self.dead.cancelled() => return,
                 () = self.wheel.next(&self.clock) => {}
             }
-            for (tick, hash) in self.wheel.take(self.clock.mono()) {
+            let due = self.wheel.take(self.clock.mono());
+            self.metrics.timer_entries.sub(super::gauge(due.len()));
+            for (tick, hash) in due {
                 self.stub_timer(tick, hash);
             }
             tokio::task::yield_now().await;
@@ -43,7 +48,7 @@ impl<O: Object> Inner<O> {
         let Ok(id) = ObjectId::new(O::KIND, &name) else { return };
         let mut again = None;
         if let Some(due) = stub.next_due().filter(|due| *due <= wall) {
-            if self.entry(&mut shard, &id, Cause::Timer, Book::default).is_ok() {
+            if self.entry(&mut shard, &id, Cause::Timer).is_ok() {
                 self.note_fired(wall.since(due));
                 return;
             }
@@ -55,8 +60,7 @@ impl<O: Object> Inner<O> {
         let at = again.or_else(|| next.map(|at| self.clock.when(at)));
         stub.tick = 0;
         if let Some(at) = at {
-            stub.tick = Wheel::tick(at.max(now.plus(1)));
-            self.wheel.insert(stub.tick, hash);
+            stub.tick = self.enter_timer(at.max(now.plus(1)), hash);
         }
         shard.stubs.put(hash, &name, &stub);
     }
@@ -65,13 +69,21 @@ impl<O: Object> Inner<O> {
     pub(crate) fn stub_timer_by(&self, shard: &mut Shard, id: &ObjectId, at: object::Millis) {
         let (wall, now) = (self.clock.now(), self.clock.mono());
         let Some(mut stub) = shard.stub(id, wall, now) else { return };
-        let tick = Wheel::tick(self.clock.when(at).max(now.plus(1)));
+        let at = self.clock.when(at).max(now.plus(1));
         // A stub that never had a timer has tick 0.
-        if stub.tick == 0 || tick < stub.tick {
-            stub.tick = tick;
+        if stub.tick == 0 || Wheel::tick(at) < stub.tick {
+            stub.tick = self.enter_timer(at, super::directory::hash(id));
             shard.put_stub(id, &stub);
-            self.wheel.insert(tick, super::directory::hash(id));
         }
+    }
+
+    /// Enters a stub's timer and returns its tick. A far one comes up early and is entered again:
+    /// so an object that sleeps and wakes leaves few stale entries behind.
+    pub(super) fn enter_timer(&self, at: Mono, hash: NameHash) -> u32 {
+        let tick = Wheel::tick(at.min(self.clock.mono().plus(AHEAD_MS_MAX)));
+        self.wheel.insert(tick, hash);
+        self.metrics.timer_entries.inc();
+        tick
     }
 
     /// Wakes cold objects whose stored due time has come, until the host ends.
@@ -123,7 +135,7 @@ impl<O: Object> Inner<O> {
         if aside || shard.active.contains_key(id) || shard.stub(id, wall, now).is_some() {
             return;
         }
-        if self.entry(&mut shard, id, Cause::Timer, Book::default).is_ok() {
+        if self.entry(&mut shard, id, Cause::Timer).is_ok() {
             self.note_fired(wall.since(at));
         }
     }

@@ -44,9 +44,10 @@ impl Trouble {
         true
     }
 
-    /// How long a timer of this object waits before it is tried again.
-    pub(crate) fn retry_ms(&self, now: Mono) -> u64 {
-        self.retry_ms.max(self.until.since(now))
+    /// How long a timer of this object waits before it is tried again; a quarter of it at most
+    /// is chance, so that objects that failed together do not come again together.
+    pub(crate) fn retry_ms(&self, now: Mono, random: u64) -> u64 {
+        jittered(self.retry_ms.max(self.until.since(now)), random)
     }
 
     /// Notes damage: the object is set aside until an operator restarts the node.
@@ -65,9 +66,32 @@ impl Trouble {
     }
 }
 
+/// Lengthens a pause by up to a quarter of it.
+pub(super) const fn jittered(ms: u64, random: u64) -> u64 {
+    ms.saturating_add(random % (ms / 4 + 1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pause_is_lengthened_by_a_quarter_at_most_and_doubled_up_to_its_bound() {
+        let config = Config { panics_max: 100, ..Config::default() };
+        let mut trouble = Trouble::new(Mono(0));
+        for least in [2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000, 512_000] {
+            trouble.panicked(&config, Mono(0));
+            assert_eq!(trouble.retry_ms(Mono(0), 0), least);
+            assert_eq!(trouble.retry_ms(Mono(0), least / 4), least + least / 4);
+            assert_eq!(trouble.retry_ms(Mono(0), least / 4 + 1), least);
+        }
+        for _ in 0..3 {
+            trouble.panicked(&config, Mono(0));
+        }
+        assert_eq!(trouble.retry_ms(Mono(0), 0), RETRY_MS_MAX);
+        assert_eq!(jittered(u64::MAX, u64::MAX - 1), u64::MAX);
+        assert_eq!(jittered(3, 9), 3);
+    }
 
     #[test]
     fn three_panics_in_a_minute_set_an_object_aside_for_a_minute() {

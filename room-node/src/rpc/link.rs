@@ -1,11 +1,12 @@
 //! One link: calls up, answers and notices down, matched by id.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_core::Stream;
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use object::{Object, ObjectId};
 use proto::v1;
 use tokio::task::AbortHandle;
@@ -104,7 +105,12 @@ impl<O: Object> Link<O> {
         let (host, outbox) = (self.host.clone(), Arc::clone(&self.outbox));
         let in_flight = Arc::clone(&self.calls);
         let task = tokio::spawn(async move {
-            let response = host.call(request).await;
+            // Whatever happens, the sender is told and the place in the table becomes free.
+            let called = AssertUnwindSafe(host.call(request)).catch_unwind().await;
+            let response = called.unwrap_or_else(|_panic| {
+                host.metrics().panics.inc();
+                Response::refused(error::internal())
+            });
             // Whoever removes the entry answers: a cancelled call stays silent.
             if lock(&in_flight).remove(&id).is_some() {
                 host.metrics().link_calls.dec();

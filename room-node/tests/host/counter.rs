@@ -19,7 +19,7 @@ const fn op(name: &'static str, activation: Activation, wait: bool) -> OpMeta {
     }
 }
 
-static OPS: [OpMeta; 11] = [
+static OPS: [OpMeta; 15] = [
     op("join", Activation::MayCreate, false),
     op("create", Activation::MustCreate, false),
     op("add", Activation::MustExist, false),
@@ -31,6 +31,10 @@ static OPS: [OpMeta; 11] = [
     op("notify", Activation::MustExist, false),
     op("boom", Activation::MustExist, false),
     op("end", Activation::MustExist, false),
+    op("leave", Activation::MustExist, false),
+    op("trap", Activation::MustExist, false),
+    op("steal", Activation::MustExist, false),
+    op("rot", Activation::MustExist, false),
 ];
 
 /// What tests turn.
@@ -48,6 +52,8 @@ pub enum Event {
     Added(u64),
     Alarm(Millis),
     Rang,
+    /// Its stored form cannot be read.
+    Rotten,
 }
 
 #[derive(Debug)]
@@ -90,7 +96,8 @@ impl Object for Counter {
         Self { value: 0, rang: 0, alarm: None, members: Vec::new(), working: 0 }
     }
 
-    fn absent(_cx: &Cx<'_, Settings>, _call: &Call<'_>) -> Result<Reply, Reject> {
+    fn absent(_cx: &Cx<'_, Settings>, call: &Call<'_>) -> Result<Reply, Reject> {
+        assert!(call.args != b"boom", "a poisoned question");
         Err(Reject::new(Class::NotFound, "no_counter", "There is no such counter.", false))
     }
 
@@ -136,6 +143,18 @@ impl Object for Counter {
                 frame: vec![0; number(call.args) as usize],
             })),
             "end" => made.destroy = true,
+            "leave" => {
+                made.events.extend(caller.map(Event::Left));
+                made.drop_leases.extend(caller);
+            }
+            "trap" if call.parked.is_none() => {
+                made.outcome = Outcome::Park { until: cx.now.plus(60_000) };
+            }
+            "steal" => {
+                made.events.push(Event::Added(1));
+                made.keep_blobs.push(BlobId(77));
+            }
+            "rot" => made.events.push(Event::Rotten),
             "wait" => made.outcome = self.wait(cx, call),
             _ => panic!("boom"),
         }
@@ -164,6 +183,7 @@ impl Object for Counter {
     }
 
     fn on_disconnect(&self, _: &Cx<'_, Settings>, who: ParticipantId, _: u64) -> Answer {
+        assert!(self.value != 665, "a poisoned farewell");
         let mut made = Decision::only(body("{}".to_owned()));
         made.events.push(Event::Left(who));
         made.drop_leases.push(who);
@@ -177,6 +197,7 @@ impl Object for Counter {
             Event::Added(more) => self.value += more,
             Event::Alarm(at) => self.alarm = Some(*at),
             Event::Rang => (self.alarm, self.rang) = (None, self.rang + 1),
+            Event::Rotten => {}
         }
     }
 
@@ -227,6 +248,7 @@ impl Object for Counter {
             Event::Added(more) => (3, u128::from(*more)),
             Event::Alarm(at) => (4, u128::from(at.0)),
             Event::Rang => (5, 0),
+            Event::Rotten => (99, 0),
         };
         out.push(tag);
         out.extend(number.to_be_bytes());

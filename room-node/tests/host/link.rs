@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::rig::{Rig, id, pass, who};
+use super::rig::{Rig, hush_poison, id, pass, who};
 
 /// A sink that keeps what it gets.
 #[derive(Debug, Default)]
@@ -221,4 +221,20 @@ async fn a_slow_connection_is_closed_and_others_are_not() {
     assert_eq!(rig.host.metrics().subscribers.get(), 1);
     assert_eq!(rig.host.metrics().subscribers_slow.get(), 1);
     assert_eq!(rig.host.metrics().subscriber_frames.get(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_while_an_absent_object_answers_is_told_and_leaves_no_call_behind() {
+    hush_poison();
+    let rig = Rig::new();
+    let mut wire = Wire::open(&rig).await;
+    // The first finds the object absent, the others are answered from memory.
+    for number in 1..5 {
+        wire.call(number, "get", 1, "boom").await;
+        let answer = tokio::time::timeout(std::time::Duration::from_secs(9), wire.next()).await;
+        let answer = answer.expect("an answer");
+        let expected = [format!("{number} internal_error"), format!("{number} room_unavailable")];
+        assert!(expected.contains(&answer), "{answer}");
+    }
+    assert_eq!(rig.host.metrics().link_calls.get(), 0);
 }

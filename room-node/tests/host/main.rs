@@ -5,6 +5,7 @@
 mod basics;
 mod counter;
 mod crash;
+mod faults;
 mod held;
 mod link;
 mod rig;
