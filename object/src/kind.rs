@@ -64,6 +64,13 @@ pub trait Object: Sized + Send + 'static {
     /// Answers a `MustCreate` op on an object that exists.
     fn occupied(call: &Call<'_>) -> Reject;
 
+    /// True if a `MustCreate` op on this existing object may be the edge's own repeat of the call
+    /// that made it; then `decide` answers it instead of [`Object::occupied`].
+    fn may_repeat_creation(&self, call: &Call<'_>) -> bool {
+        let _never = call;
+        false
+    }
+
     /// Decides one call. Pure: equal inputs give equal decisions.
     fn decide(
         &self,

@@ -60,6 +60,11 @@ impl Object for Room {
         ops::occupied(call)
     }
 
+    fn may_repeat_creation(&self, call: &Call<'_>) -> bool {
+        let known = |id| self.state.participant(id).is_some();
+        call.attempt > 1 && call.caller.participant().is_some_and(known)
+    }
+
     fn decide(&self, cx: &Cx<'_>, call: &Call<'_>) -> Decision {
         self.told(cx, ops::decide(&self.state, cx, call))
     }

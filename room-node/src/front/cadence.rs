@@ -58,7 +58,7 @@ pub enum Admission {
 pub struct Cadence {
     pub(crate) t: Mono,
     /// The request admitted last, in short; its repeats are admitted free.
-    pub(crate) last: u16,
+    pub(crate) last: u32,
     /// When that request was first admitted: a hold counts from here.
     pub(crate) start: Mono,
     /// Number of the wait that is pending; 0 for none.
@@ -154,11 +154,12 @@ impl Cadence {
     }
 }
 
-/// Enough of a request id to know a repeat; never 0, which stands for none.
+/// Enough of a request id to know a repeat: of 2^31 other requests one is taken for it, and is
+/// then let through early. Never 0, which stands for none.
 #[must_use]
-pub(crate) fn short(request: RequestId) -> u16 {
+pub(crate) fn short(request: RequestId) -> u32 {
     let bytes = request.0.to_be_bytes();
-    (xxhash_rust::xxh3::xxh3_64(&bytes) >> 48) as u16 | 1
+    (xxhash_rust::xxh3::xxh3_64(&bytes) >> 32) as u32 | 1
 }
 
 #[cfg(test)]

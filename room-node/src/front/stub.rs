@@ -34,12 +34,13 @@ pub(crate) struct Poller {
     pub(crate) who: ParticipantId,
     /// End of its agent lease.
     pub(crate) end: Millis,
-    /// The stored end, which runs ahead of the true one.
+    /// The stored end, which runs ahead of the true one. Kept to the second, rounded down: at
+    /// worst the end is stored once more.
     pub(crate) stored: Millis,
     /// Its cadence instant.
     pub(crate) t: Mono,
     /// Its last admitted request, in short.
-    pub(crate) last: u16,
+    pub(crate) last: u32,
 }
 
 impl Poller {
@@ -84,8 +85,10 @@ impl Stub {
 
 /// Fixed part: lengths 2, epoch 4, nonce 8, sequence 4, due 6, touched 2, projection 4, tick 4.
 const HEAD_BYTES: usize = 34;
-/// id 16, end 4, stored 4, cadence 4, request 2.
+/// id 16, end 4, stored 2, cadence 4, request 4.
 const POLLER_BYTES: usize = 30;
+/// Unit of how far the stored end runs ahead: 16 bits of it, with a sign, are nine hours.
+const AHEAD_UNIT_MS: u64 = 1_024;
 /// Unit of `touched`: 16 bits of it last for six days.
 const TOUCHED_UNIT_MS: u64 = 8_192;
 /// All ones: no due time.
@@ -146,9 +149,9 @@ fn pack(name: &str, stub: &Stub) -> Box<[u8]> {
     for poller in &stub.pollers {
         out.0.extend_from_slice(&poller.who.0.to_be_bytes());
         out.low(poller.end.0, 4);
-        out.low(poller.stored.0, 4);
+        out.0.extend_from_slice(&ahead(poller.end, poller.stored).to_be_bytes());
         out.low(poller.t.0, 4);
-        out.low(u64::from(poller.last), 2);
+        out.low(u64::from(poller.last), 4);
     }
     bytes.into_boxed_slice()
 }
@@ -165,15 +168,36 @@ fn unpack(record: &[u8], wall: Millis, now: Mono) -> Stub {
     let touched = Mono(nearest(input.low(2), 16, unit) * TOUCHED_UNIT_MS);
     let (projection, tick) = (input.low(4) as u32, input.low(4) as u32);
     let pollers = (0..pollers)
-        .map(|_| Poller {
-            who: ParticipantId(input.wide()),
-            end: Millis(nearest(input.low(4), 32, wall.0)),
-            stored: Millis(nearest(input.low(4), 32, wall.0)),
-            t: Mono(nearest(input.low(4), 32, now.0)),
-            last: input.low(2) as u16,
+        .map(|_| {
+            let who = ParticipantId(input.wide());
+            let end = Millis(nearest(input.low(4), 32, wall.0));
+            Poller {
+                who,
+                end,
+                stored: stored_end(end, (input.low(2) as u16).cast_signed()),
+                t: Mono(nearest(input.low(4), 32, now.0)),
+                last: input.low(4) as u32,
+            }
         })
         .collect();
     Stub { fence, sequence, due, touched, projection, tick, pollers }
+}
+
+/// How far a stored end is ahead of the true one, in units, rounded towards the past. One that is
+/// hours ahead is taken for less, which only stores it again sooner.
+fn ahead(end: Millis, stored: Millis) -> i16 {
+    if stored >= end {
+        let units = stored.since(end) / AHEAD_UNIT_MS;
+        i16::try_from(units).unwrap_or(i16::MAX)
+    } else {
+        let units = end.since(stored).div_ceil(AHEAD_UNIT_MS);
+        i16::try_from(units).map_or(i16::MIN, |units| -units)
+    }
+}
+
+const fn stored_end(end: Millis, ahead: i16) -> Millis {
+    let ms = ahead.unsigned_abs() as u64 * AHEAD_UNIT_MS;
+    if ahead >= 0 { end.plus(ms) } else { Millis(end.0.saturating_sub(ms)) }
 }
 
 fn name_of(record: &[u8]) -> &[u8] {
@@ -338,9 +362,9 @@ mod tests {
         let agent = |who: u128| Poller {
             who: ParticipantId(who << 90 | u128::from(number)),
             end: WALL.plus(80_000 + number),
-            stored: WALL.plus(110_000),
+            stored: WALL.plus(80_000 + number + 29 * AHEAD_UNIT_MS),
             t: Mono(NOW.0 - 4_000),
-            last: 7,
+            last: u32::MAX - 7,
         };
         Stub {
             fence: Fence { epoch: 3, nonce: u64::MAX - number },
@@ -397,6 +421,19 @@ mod tests {
         ] {
             assert_eq!(nearest(low, bits, now), expected, "{low:x} near {now:x}");
         }
+    }
+
+    #[test]
+    fn a_stored_end_is_read_back_as_no_later_than_it_was_and_a_second_earlier_at_most() {
+        let end = Millis(1_000_000_000);
+        for ms in [-40_000_i64, -1_025, -1_024, -1, 0, 1, 1_023, 1_024, 30_000, 33_000_000] {
+            let stored = Millis(end.0.saturating_add_signed(ms));
+            let read = stored_end(end, ahead(end, stored));
+            assert!(read <= stored && stored.since(read) < AHEAD_UNIT_MS, "{ms}: {read:?}");
+        }
+        let days = end.plus(500_000_000);
+        assert!(stored_end(end, ahead(end, days)) < days);
+        assert_eq!(ahead(end, Millis(0)), i16::MIN);
     }
 
     #[test]

@@ -264,7 +264,9 @@ impl<O: Object> Live<O> {
                     Err(reject) => Outcome::Refuse(reject),
                 }
             }
-            Activation::MustCreate if exists && why.is_none() => {
+            Activation::MustCreate
+                if exists && why.is_none() && !self.object.may_repeat_creation(&call) =>
+            {
                 batch.decisions += 1;
                 Outcome::Refuse(O::occupied(&call))
             }

@@ -47,6 +47,8 @@ pub(super) struct Disk {
     db: Database,
     #[cfg(test)]
     pub(super) fail_commits: std::sync::atomic::AtomicBool,
+    #[cfg(test)]
+    pub(super) panic_reads: std::sync::atomic::AtomicBool,
     // Last, so that the directory is unlocked only after the database has been closed.
     directory: Directory,
 }
@@ -80,6 +82,8 @@ impl Disk {
             db,
             #[cfg(test)]
             fail_commits: std::sync::atomic::AtomicBool::new(false),
+            #[cfg(test)]
+            panic_reads: std::sync::atomic::AtomicBool::new(false),
             directory,
         };
         disk.directory.sync()?;
@@ -190,6 +194,8 @@ impl Disk {
     }
 
     fn table(&self, table: Table) -> &Keyspace {
+        #[cfg(test)]
+        assert!(!self.panic_reads.load(std::sync::atomic::Ordering::SeqCst), "injected");
         match table {
             Table::Meta => &self.meta,
             Table::Log => &self.log,

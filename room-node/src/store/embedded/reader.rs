@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 use std::ops::Bound;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
 use object::{BlobId, Millis, ObjectId};
 use tokio::sync::oneshot;
 
-use super::super::{Due, Result};
+use super::super::{Due, Error, Result};
 use super::disk::{Disk, Table};
 use super::queue::{Queue, Taken};
 use super::record;
@@ -33,14 +34,24 @@ pub(super) fn run(disk: &Disk, shared: &Shared, queue: &Queue<Read>) {
             match read {
                 Read::Due { now, after, limit, reply } => {
                     shared.tick(now);
-                    let _gone = reply.send(due(disk, now, after.as_ref(), limit));
+                    let _gone = reply.send(guarded(|| due(disk, now, after.as_ref(), limit)));
                 }
                 Read::Blob { object, blob, reply } => {
-                    let _gone = reply.send(get_blob(disk, shared.now(), &object, blob));
+                    let now = shared.now();
+                    let _gone = reply.send(guarded(|| get_blob(disk, now, &object, blob)));
                 }
             }
         }
     }
+}
+
+/// The database asserts on some kinds of damage. One such read must not end the thread: nobody
+/// would serve the queue any more, and every later read would wait for ever.
+fn guarded<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_panic| {
+        tracing::error!("a read of the store ended by a panic");
+        Err(Error::Damaged { what: "the database" })
+    })
 }
 
 fn due(

@@ -165,6 +165,36 @@ fn damaged_blob_is_told() {
 }
 
 #[test]
+fn a_read_that_panics_is_told_and_the_next_one_is_served() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let disk = store.disk.upgrade().unwrap();
+    block_on(async {
+        disk.panic_reads.store(true, Ordering::SeqCst);
+        assert!(matches!(store.due(START, None, 1).await, Err(Error::Damaged { .. })));
+        let blob = store.get_blob(room("a"), BlobId(1)).await;
+        assert!(matches!(blob, Err(Error::Damaged { .. })), "{blob:?}");
+        disk.panic_reads.store(false, Ordering::SeqCst);
+        assert_eq!(store.due(START, None, 1).await, Ok((vec![], None)));
+        assert_eq!(store.get_blob(room("a"), BlobId(1)).await, Ok(None));
+    });
+}
+
+#[test]
+fn figures_are_those_of_the_call_that_was_just_answered() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    block_on(async {
+        for number in 1..=300 {
+            let bytes = Bytes::from_static(b"x");
+            store.put_blob(room("up"), BlobId(number), bytes, START.plus(9)).await.unwrap();
+            let stats = store.stats();
+            assert_eq!((stats.uploads, stats.calls), (number as u64, number as u64));
+        }
+    });
+}
+
+#[test]
 fn expired_uploads_and_dead_marks_are_swept_from_the_disk() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());

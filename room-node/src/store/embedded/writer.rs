@@ -237,13 +237,14 @@ impl Writer {
             }
         }
         self.touched.clear();
+        self.cache.age();
+        self.sweep();
+        // Before the answers: whoever has one finds its own call counted.
+        self.shared.cached.store(self.cache.len() as u64, Ordering::Relaxed);
+        self.shared.pending.store(self.pending.len() as u64, Ordering::Relaxed);
         for answer in self.answers.drain(..) {
             answer(error.as_ref());
         }
-        self.cache.age();
-        self.sweep();
-        self.shared.cached.store(self.cache.len() as u64, Ordering::Relaxed);
-        self.shared.pending.store(self.pending.len() as u64, Ordering::Relaxed);
     }
 
     fn dirty(&self) -> bool {
