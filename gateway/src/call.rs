@@ -220,8 +220,8 @@ impl Pipeline {
         target: Option<Target>,
     ) -> Result<Success, Refusal> {
         let meta = call.tool.meta;
-        let hold = if meta.wait { self.hold_max } else { Duration::ZERO };
-        let deadline = call.deadline.min(clock::now() + self.call_timeout + hold);
+        let longest = self.call_timeout + hold(meta, self.hold_max);
+        let deadline = call.deadline.min(clock::now() + longest);
         let args = arguments.forwarded(call.arguments.get());
         let mut tries = 0;
         loop {
@@ -338,6 +338,13 @@ impl Drop for BlobBytes<'_> {
         self.pipeline.blob_inflight.fetch_sub(self.bytes, Ordering::Relaxed);
         self.pipeline.metrics.blob_inflight.sub(self.signed());
     }
+}
+
+/// How long the room itself may hold a call of this op before it answers, on top of what an
+/// answer may take anyway.
+#[must_use]
+pub const fn hold(meta: &OpMeta, hold_max: Duration) -> Duration {
+    if meta.wait { hold_max } else { Duration::from_millis(meta.park_ms) }
 }
 
 /// Whether a fresh room id turned out to be taken.

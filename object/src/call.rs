@@ -86,6 +86,9 @@ pub struct OpMeta {
     pub guard: Guard,
     /// Subject to the cadence; may park.
     pub wait: bool,
+    /// Longest time the object may park a call of this op that is no wait, in milliseconds; the
+    /// edge gives it that much longer to answer. 0 for an op that never parks.
+    pub park_ms: u64,
     /// Accepts `clientRequestId`.
     pub client_request_id: bool,
     pub blob: Option<BlobField>,

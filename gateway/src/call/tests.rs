@@ -4,7 +4,7 @@ mod canary;
 use object::Reject;
 use serde_json::json;
 
-use self::bench::{Bench, CREATE, INFO, JOIN, LEGACY, SEND, UPLOAD, WAIT};
+use self::bench::{Bench, CREATE, INFO, JOIN, LEGACY, PARK, SEND, UPLOAD, WAIT};
 use super::*;
 use crate::fake_node::{Act, success};
 
@@ -260,6 +260,8 @@ async fn a_call_ends_at_the_sooner_of_two_deadlines() {
         (&INFO, 60_000, 10_000, "room_unavailable"),
         // A wait may be held for five seconds more.
         (&WAIT, 60_000, 15_000, "room_unavailable"),
+        // And a call that the room itself may park, as long as it says.
+        (&PARK, 60_000, 25_000, "outcome_unknown"),
     ] {
         let before = clock::now();
         let args = if tool.meta.name == INFO.meta.name { r#"{"roomId":"r"}"# } else { &args };

@@ -22,6 +22,7 @@ use super::detach::Detachable;
 use super::reply::ReplyBody;
 use super::stats::Turned;
 use super::{Edge, reply::Payload};
+use crate::call;
 use crate::client_addr::ClientAddr;
 use crate::clock;
 use crate::mcp::dispatch::{self, Answer, Context, Step, fault};
@@ -266,7 +267,7 @@ impl<B: Backend> Work<B> {
             Step::Done(answer) => answer,
             Step::Call(planned) => {
                 let settings = &self.edge.settings;
-                let hold = if planned.tool.meta.wait { settings.hold_max } else { Duration::ZERO };
+                let hold = call::hold(planned.tool.meta, settings.hold_max);
                 let around = Circumstances {
                     client: self.client,
                     deadline: clock::now() + settings.call_timeout + hold,

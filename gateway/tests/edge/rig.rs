@@ -28,6 +28,7 @@ const fn meta(name: &'static str, read_only: bool, wait: bool) -> OpMeta {
         minted: Minted::Nothing,
         guard: Guard::Call(1),
         wait,
+        park_ms: 0,
         client_request_id: false,
         blob: None,
     }

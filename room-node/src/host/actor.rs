@@ -162,6 +162,8 @@ fn gather<O: Object>(host: &Inner<O>, entry: &Active, live: &mut Live<O>) -> Gat
         settings: &host.settings,
         config: &host.config,
         metrics: &host.metrics,
+        subscribers: &host.subscribers,
+        id: &entry.id,
         now: host.clock.now(),
     };
     let gathered = catch_unwind(AssertUnwindSafe(|| {

@@ -1,10 +1,11 @@
 //! A loaded object and the decisions made on it. Nothing here awaits.
 
-use object::{Activation, Cx, Millis, Object, Outcome, Parked as Why, ParticipantId, Poll};
+use object::{Activation, Cx, Millis, Object, ObjectId, Outcome, Parked as Why, ParticipantId, Poll};
 
 use super::batch::{Batch, Parked};
 use super::call::Pending;
 use super::mailbox::{Mailbox, Message};
+use super::subscribers::Subscribers;
 use super::trouble::jittered;
 use crate::clock::Mono;
 use crate::config::Config;
@@ -47,7 +48,21 @@ pub(super) struct Env<'a, O: Object> {
     pub(super) settings: &'a O::Settings,
     pub(super) config: &'a Config,
     pub(super) metrics: &'a Metrics,
+    pub(super) subscribers: &'a Subscribers,
+    pub(super) id: &'a ObjectId,
     pub(super) now: Millis,
+}
+
+impl<O: Object> Env<'_, O> {
+    // A connection that is gone by now, or was never the caller's, must not become known to the
+    // object: nobody would ever tell it of its end. One that goes later is told after this call.
+    fn connection(&self, call: &object::Call<'_>) -> u64 {
+        let held = |who| self.subscribers.holds(self.id, who, call.connection);
+        match call.caller.participant() {
+            Some(who) if call.connection != 0 && held(who) => call.connection,
+            _ => 0,
+        }
+    }
 }
 
 /// What was being decided, for the case that the decision panics.
@@ -254,7 +269,8 @@ impl<O: Object> Live<O> {
         why: Option<Why>,
     ) -> Outcome {
         let cx = self.cx(env);
-        let call = pending.as_call(why, env.now);
+        let mut call = pending.as_call(why, env.now);
+        call.connection = env.connection(&call);
         let exists = self.lsn > 0 || !batch.records.is_empty();
         match call.op.activation {
             Activation::Peek | Activation::MustExist if !exists => {

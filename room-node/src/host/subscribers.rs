@@ -106,6 +106,18 @@ impl Subscribers {
         gone.first().map(|known| known.participant)
     }
 
+    /// True while this connection of this participant is attached.
+    pub(crate) fn holds(
+        &self,
+        object: &ObjectId,
+        participant: ParticipantId,
+        connection: u64,
+    ) -> bool {
+        let attached = self.lock();
+        let list = attached.by_object.get(object).map_or(&[][..], Vec::as_slice);
+        list.iter().any(|known| known.connection == connection && known.participant == participant)
+    }
+
     /// Sends a frame to one connection. Returns the connection if it was closed for being slow.
     pub(crate) fn notify(
         &self,

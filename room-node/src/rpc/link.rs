@@ -131,8 +131,12 @@ impl<O: Object> Link<O> {
             (Ok(object), Ok(participant)) => {
                 let attached =
                     self.host.attach(&object, participant, connection, Arc::clone(&sink));
-                if attached {
-                    self.connections.insert(connection, object);
+                if attached
+                    && let Some(before) = self.connections.insert(connection, object.clone())
+                    && before != object
+                {
+                    // One connection is in one object; the one before must not keep it.
+                    self.host.detach(&before, connection);
                 }
                 attached
             }

@@ -14,6 +14,7 @@ const fn op(name: &'static str, activation: Activation, wait: bool) -> OpMeta {
         minted: Minted::Nothing,
         guard: Guard::Call(1),
         wait,
+        park_ms: 0,
         client_request_id: false,
         blob: None,
     }

@@ -53,6 +53,7 @@ pub(crate) const fn meta(name: &'static str) -> OpMeta {
         minted: Minted::Nothing,
         guard: Guard::Call(1),
         wait: false,
+        park_ms: 0,
         client_request_id: true,
         blob: None,
     }

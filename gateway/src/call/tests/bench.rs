@@ -19,6 +19,7 @@ const fn meta(name: &'static str, address: Address, guard: object::Guard) -> OpM
         minted: Minted::Nothing,
         guard,
         wait: false,
+        park_ms: 0,
         client_request_id: true,
         blob: None,
     }
@@ -44,6 +45,7 @@ static INFO_META: OpMeta = OpMeta {
 };
 static WAIT_META: OpMeta = OpMeta {
     wait: true,
+    park_ms: 0,
     client_request_id: false,
     ..meta("wait_for_events", Address::Handle, object::Guard::Call(1))
 };
@@ -54,6 +56,11 @@ static UPLOAD_META: OpMeta = OpMeta {
 static LEGACY_META: OpMeta = OpMeta {
     client_request_id: false,
     ..meta("send_unkeyed", Address::Handle, object::Guard::Call(1))
+};
+static PARK_META: OpMeta = OpMeta {
+    park_ms: 15_000,
+    client_request_id: false,
+    ..meta("room_app_request", Address::Handle, object::Guard::Call(1))
 };
 static SEND_META: OpMeta = meta("send_text", Address::Handle, object::Guard::Call(1));
 
@@ -80,6 +87,7 @@ pub(super) static INFO: Tool = tool(&INFO_META);
 pub(super) static WAIT: Tool = tool(&WAIT_META);
 pub(super) static UPLOAD: Tool = tool(&UPLOAD_META);
 pub(super) static LEGACY: Tool = tool(&LEGACY_META);
+pub(super) static PARK: Tool = tool(&PARK_META);
 pub(super) static SEND: Tool = tool(&SEND_META);
 
 /// Everything passes but a member `bad`.

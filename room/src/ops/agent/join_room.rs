@@ -25,6 +25,7 @@ pub static META: OpMeta = OpMeta {
     minted: Minted::Handle,
     guard: Guard::Join,
     wait: false,
+    park_ms: 0,
     client_request_id: false,
     blob: None,
 };

@@ -21,6 +21,7 @@ pub static META: OpMeta = OpMeta {
     minted: Minted::Nothing,
     guard: Guard::Call(1),
     wait: false,
+    park_ms: 0,
     client_request_id: false,
     blob: None,
 };

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::catalog::Annotations;
 use crate::dedup;
-use crate::limits::{APP_PAYLOAD_BYTES_MAX, APP_REQUESTS_MAX};
+use crate::limits::{APP_PAYLOAD_BYTES_MAX, APP_REQUEST_MS_MAX, APP_REQUESTS_MAX};
 use crate::live::Signal;
 use crate::live_view::RawJson;
 use crate::ops::{Ask, Op, Step, ToolText, Verdict, no_replay, output_schema, unknown_handle};
@@ -32,6 +32,7 @@ pub static META: OpMeta = OpMeta {
     minted: Minted::Nothing,
     guard: Guard::Call(1),
     wait: false,
+    park_ms: APP_REQUEST_MS_MAX,
     client_request_id: false,
     blob: None,
 };

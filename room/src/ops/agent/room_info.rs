@@ -22,6 +22,7 @@ pub static META: OpMeta = OpMeta {
     minted: Minted::Nothing,
     guard: Guard::Info,
     wait: false,
+    park_ms: 0,
     client_request_id: false,
     blob: None,
 };
