@@ -181,7 +181,7 @@ impl Pipeline {
             }
             Address::Argument(name) => {
                 let text = value.get(name).and_then(Value::as_str).unwrap_or_default();
-                let room = ObjectId::new(room::KIND, arguments::trim(text))
+                let room = ObjectId::new(room::KIND, room::text::trim(text))
                     .map_err(|_bad_id| arguments::invalid(name, "length", "1 to 64 characters."))?;
                 Ok(Some(Target { room, participant: None }))
             }

@@ -1,11 +1,11 @@
 //! Exactly once: what makes two calls the same call (ours 11).
 
-use object::{Address, OpMeta};
+use object::Address;
 use serde_json::Value;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::limits;
-use crate::ops::Ask;
+use crate::ops::{Ask, Op};
 use crate::spec::{self, Field, Pattern};
 
 /// What a change is remembered under.
@@ -40,7 +40,8 @@ pub(crate) const HANDLE: Field = Field::required(
 
 /// The key of a call, if it can change something. An id of the client's own comes first, else
 /// the one the edge gave this call; both share the window.
-pub(crate) fn key(meta: &OpMeta, ask: &Ask<'_>) -> Option<Key> {
+pub(crate) fn key(op: &Op, ask: &Ask<'_>) -> Option<Key> {
+    let meta = op.meta;
     if meta.read_only || meta.wait || !matches!(meta.address, Address::Handle) {
         return None;
     }
@@ -61,7 +62,11 @@ pub(crate) fn key(meta: &OpMeta, ask: &Ask<'_>) -> Option<Key> {
     };
     let mut hash = Xxh3::new();
     hash.update(meta.name.as_bytes());
-    mix(&mut hash, ask.args, true);
+    // What the op drops or trims makes no other call.
+    match op.tool {
+        Some(tool) => mix(&mut hash, &Value::Object(spec::clean(tool.input, ask.args)), true),
+        None => mix(&mut hash, ask.args, true),
+    }
     if let Some(blob) = &ask.call.blob {
         hash.update(blob.bytes);
     }

@@ -75,6 +75,14 @@ impl schemars::JsonSchema for Text {
     }
 }
 
+/// Trims as the reference's `String.prototype.trim` does: what is trimmed decides what is too
+/// short, and which room an id names.
+#[must_use]
+pub fn trim(text: &str) -> &str {
+    // Rust's white space has NEL and lacks the byte order mark; there it is the other way round.
+    text.trim_matches(|c: char| (c.is_whitespace() && c != '\u{85}') || c == '\u{feff}')
+}
+
 /// Length as the contract counts it (ours 18).
 #[must_use]
 pub fn utf16_len(text: &str) -> usize {
@@ -88,6 +96,19 @@ mod tests {
     #[test]
     fn debug_output_hides_the_text() {
         assert_eq!(format!("{:?}", Text::from("canary")), "Text(..)");
+    }
+
+    #[test]
+    fn trimming_is_javascripts() {
+        for (text, want) in [
+            (" \t\n a b \r", "a b"),
+            ("\u{feff}a\u{a0}\u{3000}\u{2028}", "a"),
+            ("\u{85}a\u{85}", "\u{85}a\u{85}"),
+            ("\u{200b}a", "\u{200b}a"),
+            ("   ", ""),
+        ] {
+            assert_eq!(trim(text), want, "{text:?}");
+        }
     }
 
     #[test]

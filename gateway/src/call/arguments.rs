@@ -23,6 +23,10 @@ const BLOB_BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
+/// JSON by its grammar, and yet nothing that can be kept.
+const UNREADABLE: &str = "A string holds half of a surrogate pair, or a number is out of range; \
+    correct it and call again.";
+
 /// What a call brings.
 pub(super) struct Arguments {
     /// The arguments without the blob.
@@ -39,7 +43,7 @@ impl Arguments {
         let parts = field.map(|field| take_out(text, field)).transpose()?.flatten();
         let (blob, rest) = parts.map_or((None, None), |(blob, rest)| (Some(blob), Some(rest)));
         let value = serde_json::from_str::<Value>(rest.as_deref().unwrap_or(text))
-            .map_err(|_too_deep| invalid("", "json", "The arguments are not readable JSON."))?;
+            .map_err(|_too_deep| invalid("", "json", UNREADABLE))?;
         if !value.is_object() {
             return Err(invalid("", "type", "The arguments must be an object."));
         }
@@ -57,7 +61,8 @@ pub(super) fn invalid(path: &str, rule: &'static str, message: &str) -> Refusal 
     let mut refusal = Refusal::new(
         Class::Invalid,
         "invalid_arguments",
-        "The arguments do not fit the tool's input schema; see fields.",
+        "The arguments do not fit the tool's input schema; correct every entry of `fields` and \
+         call again.",
         false,
     );
     refusal.faults.push(Fault {
@@ -66,12 +71,6 @@ pub(super) fn invalid(path: &str, rule: &'static str, message: &str) -> Refusal 
         message: message.to_owned(),
     });
     refusal
-}
-
-/// Trims as the reference's `String.prototype.trim` does.
-pub(super) fn trim(text: &str) -> &str {
-    // Rust's white space has NEL and lacks the byte order mark; there it is the other way round.
-    text.trim_matches(|c: char| (c.is_whitespace() && c != '\u{85}') || c == '\u{feff}')
 }
 
 /// The blob and the text without its member; `None` if there is none of the right type, which is
@@ -85,13 +84,9 @@ fn take_out(text: &str, field: BlobField) -> Result<Option<(Bytes, String)>, Ref
         BlobEncoding::Base64 => {
             let Ok(text) = serde_json::from_str::<Text<'_>>(raw.get()) else { return Ok(None) };
             let bytes = BLOB_BASE64.decode(text.0.as_bytes()).map_err(|_not_base64| {
-                Refusal::new(
-                    Class::Invalid,
-                    "invalid_attachment",
-                    "The data is not base64 in the standard alphabet.",
-                    false,
-                )
-                .field(field.name)
+                let text = "The data is not base64 in the standard alphabet without white space; \
+                            encode the bytes again.";
+                Refusal::new(Class::Invalid, "invalid_attachment", text, false).field(field.name)
             })?;
             Bytes::from(bytes)
         }

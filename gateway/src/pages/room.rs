@@ -72,7 +72,7 @@ fn decode(value: &str) -> Option<String> {
             byte => byte,
         });
     }
-    String::from_utf8(bytes).ok().map(|text| text.trim().to_owned())
+    String::from_utf8(bytes).ok().map(|text| room::text::trim(&text).to_owned())
 }
 
 const fn hex(digit: u8) -> Option<u8> {

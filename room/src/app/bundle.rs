@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 
 use object::Reject;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use crate::limits::{APP_BUNDLE_BYTES_MAX, APP_STATE_BYTES_MAX};
@@ -81,6 +83,8 @@ impl Bundle {
         let Some(state @ Value::Object(_)) = bundle.get("initialState") else {
             return Err(Fault::Invalid("initialState must be an object"));
         };
+        // What is checked above is the last of each; a reader of the text might take the first.
+        require(serde_json::from_str::<Once>(text).is_ok(), "a key is there twice")?;
         let initial_state = state.to_string();
         let fits = initial_state.len() <= APP_STATE_BYTES_MAX;
         require(fits, "initialState is larger than 16384 bytes")?;
@@ -195,6 +199,28 @@ fn check_source(source: Option<&str>, utf16_max: usize, what: &'static str) -> R
 fn exact_keys(object: &Map<String, Value>, keys: &[&str]) -> Result<(), Fault> {
     let exact = object.len() == keys.len() && keys.iter().all(|key| object.contains_key(*key));
     require(exact, "a key is missing or unknown")
+}
+
+/// The keys of a bundle, each of them once: reading it fails on a repeated one.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "read for its keys alone")]
+struct Once {
+    version: IgnoredAny,
+    manifest: OnceManifest,
+    html: IgnoredAny,
+    css: IgnoredAny,
+    js: IgnoredAny,
+    initial_state: IgnoredAny,
+}
+
+/// The keys of a manifest.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "read for its keys alone")]
+struct OnceManifest {
+    title: IgnoredAny,
+    network_origins: IgnoredAny,
 }
 
 const fn require(holds: bool, what: &'static str) -> Result<(), Fault> {

@@ -32,6 +32,23 @@ fn family(bundle: &Value) -> &'static str {
 }
 
 #[test]
+fn no_key_of_a_bundle_is_there_twice() {
+    let text = bundle_json().to_string();
+    assert!(Bundle::parse(text.as_bytes()).is_ok());
+    for (key, twice) in [
+        ("\"js\":", "\"js\":\"</script>\",\"js\":"),
+        ("\"html\":", "\"\\u0068tml\":\"<iframe>\",\"html\":"),
+        ("\"networkOrigins\":", "\"networkOrigins\":[\"x\"],\"networkOrigins\":"),
+        ("\"version\":", "\"version\":2,\"version\":"),
+    ] {
+        let twice = text.replacen(key, twice, 1);
+        assert_ne!(twice, text, "{key}");
+        let fault = Bundle::parse(twice.as_bytes()).unwrap_err();
+        assert_eq!(fault, Fault::Invalid("a key is there twice"), "{key}");
+    }
+}
+
+#[test]
 fn every_part_of_a_bundle_has_its_bound() {
     let without = |key: &str| {
         let mut bundle = bundle_json();

@@ -44,7 +44,7 @@ fn admit(op: &Op, ask: &Ask<'_>) -> Verdict {
         }
     }
     (op.check)(ask.args, ask.call.blob.as_ref().map(|blob| blob.bytes))?;
-    let key = dedup::key(op.meta, ask);
+    let key = dedup::key(op, ask);
     if let Some(key) = key {
         match look(ask, key) {
             Seen::Never => {}

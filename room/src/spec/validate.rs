@@ -4,7 +4,7 @@ use object::{Fault, ParticipantId};
 use serde_json::{Map, Value};
 
 use super::{Field, Kind, Text};
-use crate::text::utf16_len;
+use crate::text::{trim, utf16_len};
 
 /// Faults reported for one call; more add nothing a caller could use.
 const FAULTS_MAX: usize = 32;
@@ -105,7 +105,7 @@ impl Finder {
     }
 
     fn text(&mut self, rule: &Text, text: &str, at: &dyn Fn() -> String) {
-        let text = if rule.trim { text.trim() } else { text };
+        let text = if rule.trim { trim(text) } else { text };
         let units = utf16_len(text);
         if units < rule.min {
             let message = format!("At least {} UTF-16 units.", rule.min);
@@ -212,7 +212,7 @@ pub(super) fn clean(fields: &[Field], args: &Value) -> Map<String, Value> {
 
 fn cleaned(kind: &Kind, value: &Value) -> Value {
     match (kind, value) {
-        (Kind::Text(rule), Value::String(text)) if rule.trim => Value::from(text.trim()),
+        (Kind::Text(rule), Value::String(text)) if rule.trim => Value::from(trim(text)),
         (Kind::Int { .. }, _) => match whole(value) {
             Whole::Number(n) => Value::from(n),
             Whole::Negative | Whole::Other => value.clone(),

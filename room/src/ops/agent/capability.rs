@@ -5,7 +5,7 @@ use object::Reject;
 use crate::limits;
 use crate::reject::Code;
 use crate::spec::{Kind, Text as Rule};
-use crate::text::Text;
+use crate::text::{Text, trim};
 
 /// The argument's shape; the tokens' own form is judged by [`tokens`].
 pub(crate) const CAPABILITIES: Kind = Kind::List {
@@ -22,7 +22,7 @@ pub(crate) const CAPABILITIES: Kind = Kind::List {
 pub(crate) fn tokens(raw: &[String]) -> Result<Vec<Text>, Reject> {
     let mut tokens: Vec<Text> = Vec::with_capacity(raw.len());
     for token in raw {
-        let token = token.trim().to_lowercase();
+        let token = trim(token).to_lowercase();
         if !well_formed(&token) {
             return Err(Code::InvalidCapabilities.reject().field("capabilities"));
         }

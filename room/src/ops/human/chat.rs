@@ -15,6 +15,7 @@ use crate::ops::{Ask, Op, Step, Verdict};
 use crate::reject::Code;
 use crate::spec::{self, Field, text};
 use crate::state::{Body, Participant, Task, TaskRef};
+use crate::text::trim;
 
 pub static META: OpMeta = meta("human_chat");
 
@@ -30,7 +31,7 @@ pub static OP: Op =
 fn decide(ask: &Ask<'_>) -> Verdict {
     let counted = frame(ask)?;
     let argument = |name: &str| ask.args.get(name).and_then(Value::as_str);
-    let text = cut(argument("text").unwrap_or_default().trim());
+    let text = cut(trim(argument("text").unwrap_or_default()));
     if text.is_empty() {
         let nothing = Sent { sequence: None, ..answer::sent(ask, 0, None) };
         return Ok(Step::reply(&nothing)?.signal(counted));

@@ -11,7 +11,7 @@ use crate::reject::Code;
 use crate::spec::{self, Field, text};
 use crate::state::{Body, Collab, CollabKind, Fact, TaskRef};
 use crate::task;
-use crate::text::utf16_len;
+use crate::text::{trim, utf16_len};
 
 pub static META: OpMeta = meta("human_collab_request");
 
@@ -61,7 +61,7 @@ fn target(ask: &Ask<'_>, id: &str) -> Result<ParticipantId, Reject> {
 
 /// The trimmed summary, 1 to 1,200 UTF-16 units.
 pub(super) fn summary<'a>(ask: &Ask<'a>) -> Result<&'a str, Reject> {
-    let summary = ask.args.get("summary").and_then(Value::as_str).unwrap_or_default().trim();
+    let summary = trim(ask.args.get("summary").and_then(Value::as_str).unwrap_or_default());
     match utf16_len(summary) {
         0 => Err(Code::SummaryRequired.reject().field("summary")),
         units if units > SUMMARY_UTF16_MAX => {

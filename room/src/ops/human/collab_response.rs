@@ -10,7 +10,7 @@ use crate::reject::Code;
 use crate::spec::{self, Field, text};
 use crate::state::{Body, Collab, CollabKind, Fact, Task, TaskRef};
 use crate::task::{self, Answer};
-use crate::text::{Text, utf16_len};
+use crate::text::{Text, trim, utf16_len};
 
 pub static META: OpMeta = meta("human_collab_response");
 
@@ -27,7 +27,7 @@ fn decide(ask: &Ask<'_>) -> Verdict {
         Some("declined") => CollabKind::Declined,
         _ => return Err(Code::InvalidCollabKind.reject().field("decision")),
     };
-    let summary = ask.args.get("summary").and_then(Value::as_str).unwrap_or_default().trim();
+    let summary = trim(ask.args.get("summary").and_then(Value::as_str).unwrap_or_default());
     if utf16_len(summary) > SUMMARY_UTF16_MAX {
         let limit = SUMMARY_UTF16_MAX as u64;
         return Err(Code::SummaryTooLong.reject().field("summary").limit(limit));

@@ -14,7 +14,7 @@ use crate::ops::human::{internal, participant};
 use crate::ops::{Ask, Op, Step, Verdict, json};
 use crate::reject::Code;
 use crate::state::{Fact, Segment};
-use crate::text::utf16_len;
+use crate::text::{trim, utf16_len};
 use crate::transcript::{self, Append, AppendError};
 use crate::view::SegmentView;
 
@@ -41,7 +41,7 @@ fn check(args: &Value, _: Option<&[u8]>) -> Result<(), Reject> {
     if !transcript::is_segment_id(text_of("segmentId")) {
         return Err(Code::InvalidLiveTranscriptSegmentId.reject().field("segmentId"));
     }
-    if !(1..=TEXT_UTF16_MAX).contains(&utf16_len(text_of("text").trim())) {
+    if !(1..=TEXT_UTF16_MAX).contains(&utf16_len(trim(text_of("text")))) {
         let limit = TEXT_UTF16_MAX as u64;
         return Err(Code::InvalidLiveTranscriptText.reject().field("text").limit(limit));
     }
@@ -74,7 +74,7 @@ fn decide(ask: &Ask<'_>) -> Verdict {
         sequence,
         participant: human.id,
         speaker: human.name.clone(),
-        text: text_of("text").trim().into(),
+        text: trim(text_of("text")).into(),
         at: ask.now,
         weight: 0,
     };

@@ -28,13 +28,18 @@ fn a_repeat_returns_the_first_result_and_other_arguments_conflict() {
 }
 
 #[test]
-fn key_order_and_the_handle_make_no_other_call() {
+fn key_order_handle_and_unknown_keys_make_no_other_call() {
     let mut bench = Bench::new();
     let a = bench.join("A");
     let one = json!({"participantHandle": "h1", "text": "x", "clientRequestId": "k"});
     let two = json!({"clientRequestId": "k", "text": "x", "participantHandle": "h2"});
     bench.call("send_text", a, &one).unwrap();
     assert_eq!(bench.call("send_text", a, &two).unwrap()["duplicate"], true);
+    // Nor does what the tool drops or trims.
+    let three = json!({"clientRequestId": "k", "text": "\u{feff} x ", "attempt": 2});
+    assert_eq!(bench.call("send_text", a, &three).unwrap()["duplicate"], true);
+    let four = json!({"clientRequestId": "k", "text": "\u{85}x"});
+    assert_eq!(code(bench.call("send_text", a, &four)), "client_request_id_conflict");
 }
 
 #[test]
