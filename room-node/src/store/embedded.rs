@@ -53,8 +53,11 @@ const DROP_AT_OPEN_MAX: usize = 1_024;
 pub enum Sync {
     /// After fdatasync: an acknowledged change survives power loss.
     Always,
-    /// After the write; fdatasync at this period in milliseconds. An acknowledged change survives
-    /// kill -9, and power loss takes at most about one period.
+    /// After the write has reached the operating system; fdatasync at this period in milliseconds,
+    /// whether or not further calls come. An acknowledged change survives kill -9. Power loss takes
+    /// at most what was acknowledged in the last two periods and the time one fdatasync takes, and
+    /// always a tail: never a change before one that is kept. A sync that fails ends the store as
+    /// a failed write does.
     EveryMs(u64),
 }
 

@@ -2,12 +2,12 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use object::{Millis, ObjectId};
-use room_node::store::embedded::Embedded;
+use room_node::store::embedded::{Embedded, Options, Sync};
 use room_node::store::{Append, Appended, Fence, Store as _};
 
 use crate::harness::{START, append, block_on, claim, object, open, snapshot};
@@ -18,6 +18,7 @@ const SNAPSHOT_EVERY: u64 = 64;
 /// Large enough that tables are written out and journals change during the test.
 const EVENT_BYTES: usize = 8_192;
 const DIR: &str = "STORE_CRASH_DIR";
+const PERIOD_MS: &str = "STORE_CRASH_PERIOD_MS";
 
 fn room(number: usize) -> ObjectId {
     object(&format!("crash {number}"))
@@ -94,7 +95,10 @@ fn child_tells_what_is_acknowledged() {
     if let Ok(dir) = std::env::var(DIR) {
         let mut out = std::io::stdout().lock();
         let tell = |number, lsn| writeln!(out, "told {number} {lsn}").unwrap();
-        block_on(appends(open(Path::new(&dir), START), u64::MAX, tell));
+        let period = std::env::var(PERIOD_MS).map(|ms| Sync::EveryMs(ms.parse().unwrap()));
+        let sync = period.unwrap_or(Sync::Always);
+        let store = Embedded::open(&Options::new(Path::new(&dir), sync, START)).unwrap();
+        block_on(appends(store, u64::MAX, tell));
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -104,18 +108,27 @@ fn child_tells_what_is_acknowledged() {
     verify(dir.path(), &told);
 }
 
+/// A process that appends to `dir` until it is killed; synced each so many milliseconds, or always.
+pub(crate) fn spawn(dir: &Path, period_ms: Option<u64>) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["crash::child_tells_what_is_acknowledged", "--exact", "--nocapture"])
+        .env(DIR, dir)
+        .stdout(Stdio::piped());
+    if let Some(ms) = period_ms {
+        command.env(PERIOD_MS, ms.to_string());
+    }
+    command.spawn().unwrap()
+}
+
 #[test]
 fn everything_acknowledged_survives_kill_9() {
     let dir = tempfile::tempdir().unwrap();
     let mut random = fastrand::Rng::with_seed(0x0009);
     let mut told = [0; ROOMS];
     for kill in 0..KILLS {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["crash::child_tells_what_is_acknowledged", "--exact", "--nocapture"])
-            .env(DIR, dir.path())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        // Every third run syncs by the clock: kill -9 may cost nothing there either.
+        let mut child = spawn(dir.path(), (kill % 3 == 1).then_some(3));
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut take = |line: String| {
             let mut words = line.split_whitespace();

@@ -17,3 +17,4 @@ mod frames;
 mod harness;
 mod open;
 mod rules;
+mod torn;

@@ -1,6 +1,7 @@
 //! The key-value store under the rules: tables, reads, and one atomic batch per commit.
 
 use std::collections::HashMap;
+use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
@@ -63,7 +64,10 @@ impl Disk {
     pub(super) fn open(directory: Directory) -> std::result::Result<(Self, u64), OpenError> {
         let db = directory.db.clone();
         // Recovery asserts on some kinds of damage instead of reporting them.
-        let opened = catch_unwind(AssertUnwindSafe(|| open_tables(&db)));
+        let opened = catch_unwind(AssertUnwindSafe(|| {
+            create(&db)?;
+            open_tables(&db)
+        }));
         let tables = match opened {
             Ok(Ok(tables)) => tables,
             Ok(Err(error)) => return Err(open_error(&db, error)),
@@ -247,6 +251,22 @@ impl AsRef<[u8]> for Owned {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
+}
+
+/// Makes a new database beside its place and moves it there once it is whole: the database itself
+/// cannot open what a kill during its own creation leaves behind.
+fn create(path: &Path) -> fjall::Result<()> {
+    if path.try_exists()? {
+        return Ok(());
+    }
+    let new = path.with_extension("new");
+    if new.try_exists()? {
+        // Unfinished, so nothing was ever acknowledged from it.
+        fs::remove_dir_all(&new)?;
+    }
+    drop(open_tables(&new)?);
+    fs::rename(&new, path)?;
+    Ok(())
 }
 
 fn open_tables(path: &Path) -> fjall::Result<(Database, [Keyspace; 6])> {
