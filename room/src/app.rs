@@ -49,7 +49,7 @@ impl fmt::Display for AppId {
 }
 
 /// What is told about a published app.
-#[derive(Serialize, JsonSchema, Debug)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PublicationView<'a> {
     /// `generated:` and a UUID; stable over updates.
@@ -67,6 +67,8 @@ pub struct PublicationView<'a> {
     /// Unix milliseconds.
     pub updated_at: u64,
 }
+
+crate::view::opaque_debug!(PublicationView);
 
 impl<'a> PublicationView<'a> {
     /// The publication as clients see it; `task` is the Task's public id.

@@ -153,7 +153,7 @@ impl Draft {
 }
 
 /// A published Live View, completed with Task and author.
-#[derive(Serialize, JsonSchema, Debug)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SnapshotView<'a> {
     pub surface_id: &'a str,
@@ -163,6 +163,8 @@ pub struct SnapshotView<'a> {
     pub task_request_id: &'a str,
     pub authority_agent_id: Uuid,
 }
+
+crate::view::opaque_debug!(SnapshotView);
 
 impl<'a> SnapshotView<'a> {
     /// The view as clients see it; `task` is the Task's public id.

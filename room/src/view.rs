@@ -2,6 +2,13 @@
 
 /// Views hold what people wrote: their `Debug` prints a fixed word.
 macro_rules! opaque_debug {
+    (plain $view:ident) => {
+        impl std::fmt::Debug for $view {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(concat!(stringify!($view), "(..)"))
+            }
+        }
+    };
     ($($view:ident),*) => {
         $(impl std::fmt::Debug for $view<'_> {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -10,7 +17,7 @@ macro_rules! opaque_debug {
         })*
     };
 }
-use opaque_debug;
+pub(crate) use opaque_debug;
 
 mod event;
 mod roster;

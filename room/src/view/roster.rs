@@ -130,12 +130,14 @@ impl<'a> RosterEntry<'a> {
 }
 
 /// A runtime host's projection (rooms 5.3).
-#[derive(Serialize, JsonSchema, Debug)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HostView<'a> {
     pub runtime_host_id: &'a str,
     pub speech: SpeechView,
 }
+
+crate::view::opaque_debug!(HostView);
 
 /// Coarse speech readiness.
 #[derive(Clone, Copy, Serialize, JsonSchema, Debug)]

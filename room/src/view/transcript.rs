@@ -7,7 +7,7 @@ use super::Uuid;
 use crate::state::{Segment, Transcript};
 
 /// Whether a transcript is running, and whose.
-#[derive(Serialize, JsonSchema, Debug)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TranscriptView<'a> {
     pub active: bool,
@@ -20,6 +20,8 @@ pub struct TranscriptView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<u64>,
 }
+
+crate::view::opaque_debug!(TranscriptView);
 
 impl<'a> TranscriptView<'a> {
     pub(crate) fn of(transcript: &'a Transcript) -> Self {

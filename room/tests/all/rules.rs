@@ -4,5 +4,7 @@ mod collab;
 mod dedup;
 mod files;
 mod life;
+mod order;
+mod rebirth;
 mod texts;
 mod waits;

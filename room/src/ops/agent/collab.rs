@@ -42,7 +42,7 @@ pub(crate) const ATTACHMENT_IDS: Field = Field::optional(
 );
 
 /// The answer of all three.
-#[derive(Serialize, JsonSchema, Debug)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Output<'a> {
     pub request_id: &'a str,
@@ -54,6 +54,8 @@ pub(crate) struct Output<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duplicate: Option<bool>,
 }
+
+crate::view::opaque_debug!(Output);
 
 /// The answer to a step that was recorded before, with its first sequence.
 pub(crate) fn repeated(ask: &Ask<'_>, request_id: &str, sequence: u64) -> Verdict {

@@ -79,7 +79,7 @@ struct Input {
 
 /// The answer's shape; built by [`join_room::join`], `participantHandle` and `invite` are added
 /// by the edge.
-#[derive(Serialize, JsonSchema, Debug)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Output<'a> {
     pub participant: ParticipantView<'a>,
@@ -95,8 +95,10 @@ pub struct Output<'a> {
     pub invite: Invite,
 }
 
+crate::view::opaque_debug!(Output);
+
 /// A public invitation.
-#[derive(Serialize, JsonSchema, Debug)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Invite {
     /// Always `free4chat.room-invite`.
@@ -105,6 +107,8 @@ pub struct Invite {
     pub room_id: String,
     pub room_url: String,
 }
+
+crate::view::opaque_debug!(plain Invite);
 
 fn decide(ask: &Ask<'_>) -> Verdict {
     let input: Input = ask.input(INPUT)?;

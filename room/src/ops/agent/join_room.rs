@@ -93,7 +93,7 @@ struct Input {
 }
 
 /// The answer; `participantHandle` is added by the edge.
-#[derive(Serialize, JsonSchema, Debug)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Output<'a> {
     pub participant: ParticipantView<'a>,
@@ -108,6 +108,8 @@ pub struct Output<'a> {
     /// How long you stay without a call, in milliseconds.
     pub agent_lease_ms: u64,
 }
+
+crate::view::opaque_debug!(Output);
 
 fn decide(ask: &Ask<'_>) -> Verdict {
     let input: Input = ask.input(INPUT)?;

@@ -63,7 +63,7 @@ struct Input {
 }
 
 /// The answer; the edge adds the image block, or `text`, from the attached blob.
-#[derive(Serialize, JsonSchema, Debug)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Output<'a> {
     pub attachment: FileView<'a>,
@@ -71,6 +71,8 @@ pub struct Output<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
+
+crate::view::opaque_debug!(Output);
 
 fn decide(ask: &Ask<'_>) -> Verdict {
     let input: Input = ask.input(INPUT)?;

@@ -47,12 +47,14 @@ pub(crate) const FEATURES: Kind = Kind::Object(&[
 ]);
 
 /// What a client sends.
-#[derive(Deserialize, Debug)]
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct HostInput {
     runtime_host_id: Text,
     speech: SpeechInput,
 }
+
+crate::view::opaque_debug!(plain HostInput);
 
 #[derive(Deserialize, Debug)]
 struct SpeechInput {

@@ -112,7 +112,7 @@ pub struct Stored<'a> {
 }
 
 /// What is known of a file while it is kept.
-#[derive(Serialize, JsonSchema, Debug)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Details<'a> {
     pub sender_id: Uuid,
@@ -130,6 +130,8 @@ pub struct Details<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_wake: Option<bool>,
 }
+
+crate::view::opaque_debug!(Details);
 
 impl<'a> Stored<'a> {
     pub(crate) fn of(file: &'a Attachment) -> Self {

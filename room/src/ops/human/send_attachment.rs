@@ -17,6 +17,7 @@ use crate::ops::{Ask, Op, Step, Verdict, json};
 use crate::reject::Code;
 use crate::spec::{self, Field, Kind, text, trimmed};
 use crate::state::{Attachment, Fact, TaskRef};
+use crate::text::trim;
 use crate::timeline;
 use crate::view::Uuid;
 
@@ -107,7 +108,7 @@ fn attachment(ask: &Ask<'_>, sequence: u64) -> Result<Attachment, Reject> {
     let task =
         task.map(|task| TaskRef { sequence: task.sequence, request_id: task.request_id.clone() });
     let wake = ask.args.get("taskWake").and_then(Value::as_bool).unwrap_or_default();
-    let name = argument("fileName").map_or("", str::trim);
+    let name = argument("fileName").map_or("", trim);
     let blob = ask.blob()?;
     Ok(Attachment {
         id: blob.id,
