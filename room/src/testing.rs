@@ -1,7 +1,7 @@
 //! A host in one page for tests: one room, a clock that only tests move, blobs, leases, and every
 //! rule that must hold after every step. Used by the unit tests and by `tests/all`.
 
-#[path = "conform.rs"]
+#[path = "testing/conform.rs"]
 pub(crate) mod conform;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -98,7 +98,7 @@ fn refusal_text(refusal: &Refusal) -> String {
         fields,
     };
     // Strings, numbers and a bool cannot fail to be written.
-    serde_json::to_string(&shape).unwrap_or_else(|_| "{\"error\":\"internal\"}".to_owned())
+    serde_json::to_string(&shape).unwrap_or_else(|_| "{\"error\":\"internal_error\"}".to_owned())
 }
 
 #[derive(Serialize)]

@@ -35,7 +35,6 @@ pub(crate) struct Scene {
     pub frames: Vec<(u64, Value)>,
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "tables hand over what they have just built")]
 impl Scene {
     pub(crate) fn new() -> Self {
         let apps = ["bingo", "whiteboard"];
@@ -312,5 +311,7 @@ impl Scene {
     }
 }
 
+#[cfg(test)]
+mod rules;
 #[cfg(test)]
 mod tests;

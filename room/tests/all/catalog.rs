@@ -170,3 +170,38 @@ fn every_code_of_the_room_is_met_by_a_test() {
         .collect();
     assert_eq!(missing, [""; 0], "no test expects these codes");
 }
+
+/// Codes of the reference that clients may know but that something else catches first here: the
+/// tables of arguments, the audience of an op, or a part of the reference that we do not have.
+#[test]
+fn codes_that_are_caught_earlier_are_never_raised() {
+    let mut bench = crate::testing::Bench::new();
+    let (a, b) = (bench.join("A"), bench.join("B"));
+    let human = bench.fresh_id();
+    let join = json!({"roomId": "blue-otter", "name": "Ana"});
+    bench.call_as("join_human", object::Caller::Joining(human), &join, None).unwrap();
+    let ask = |details: Value| json!({"targetParticipantId": b.to_string(), "summary": "s", "details": details});
+    let many: Value = (0..17).map(|n| (n.to_string(), json!("v"))).collect();
+    let png = json!({"mimeType": "image/png"});
+    let table = [
+        ("invalid_runtime_host", a, "update_runtime_host", json!({"runtimeHost": {}})),
+        ("text_required", a, "send_text", json!({"text": " "})),
+        ("invalid_details", a, "send_collab_request", ask(json!([]))),
+        ("too_many_details", a, "send_collab_request", ask(many)),
+        ("invalid_detail_entry", a, "send_collab_request", ask(json!({"k": 1}))),
+        ("surface_agent_only", human, "publish_surface", png),
+        ("task_sender_not_human", a, "human_chat", json!({"text": "x"})),
+    ];
+    for (code, who, op, args) in table {
+        let met = bench.call(op, who, &args).unwrap_err().code;
+        assert!(["invalid_arguments", "agent_only", "human_only"].contains(&met), "{op}: {met}");
+        assert_eq!(Code::find(code).map(Code::origin), Some(Origin::Unused), "{code}");
+    }
+    // Sizes are counted, not announced; an app request needs no stream; no media is relayed.
+    for code in ["surface_size_mismatch", "agent_unavailable", "live_transcript_media_disabled"] {
+        assert_eq!(Code::find(code).map(Code::origin), Some(Origin::Unused), "{code}");
+    }
+    for code in ["missing_room_capability", "surface_unavailable", "generated_app_unavailable"] {
+        assert_eq!(Code::find(code).map(Code::origin), Some(Origin::Edge), "{code}");
+    }
+}

@@ -22,13 +22,28 @@ fn panel(task: &str, revision: u64) -> Value {
         "root": {"type": "Text", "text": "t"}, "data": {"duplicate": true}}})
 }
 
-/// Every tool by handle, in a room with a Task from B to A: whether it renews A's lease.
-#[test]
-fn a_lease_is_renewed_by_what_changes_something() {
+/// A and B, with an open Task, an accepted one with panel and app, and one of A's own.
+fn busy_room() -> (Bench, ParticipantId, ParticipantId) {
+    let mut bench = Bench::new();
+    let (a, b) = (bench.join("A"), bench.join("B"));
+    request(&mut bench, b, a, "open-1");
+    request(&mut bench, b, a, "done-1");
+    request(&mut bench, a, b, "mine-1");
+    let yes = json!({"requestId": "done-1", "decision": "accepted"});
+    bench.call("send_collab_response", a, &yes).unwrap();
+    bench.call("publish_live_view", a, &panel("done-1", 1)).unwrap();
+    let app = json!({"taskRequestId": "done-1"});
+    bench.send("publish_generated_app", a, &app, &bundle("x")).unwrap();
+    (bench, a, b)
+}
+
+type Row = (&'static str, Value, Option<Vec<u8>>, bool);
+
+/// Every tool by handle, in a room with Tasks from B to A: whether it renews A's lease.
+fn renewals() -> Vec<Row> {
     let host = json!({"runtimeHost": {"runtimeHostId": "host-0001",
         "speech": {"stt": true, "tts": true}}});
-    type Row = (&'static str, Value, Option<Vec<u8>>, bool);
-    let table: Vec<Row> = vec![
+    vec![
         ("wait_for_events", json!({}), None, true),
         ("read_room_context", json!({}), None, false),
         ("send_text", json!({"text": "x"}), None, true),
@@ -75,18 +90,13 @@ fn a_lease_is_renewed_by_what_changes_something() {
             None,
             false,
         ),
-    ];
-    for (op, mut args, bytes, renews) in table {
-        let mut bench = Bench::new();
-        let (a, b) = (bench.join("A"), bench.join("B"));
-        request(&mut bench, b, a, "open-1");
-        request(&mut bench, b, a, "done-1");
-        request(&mut bench, a, b, "mine-1");
-        let yes = json!({"requestId": "done-1", "decision": "accepted"});
-        bench.call("send_collab_response", a, &yes).unwrap();
-        bench.call("publish_live_view", a, &panel("done-1", 1)).unwrap();
-        let app = json!({"taskRequestId": "done-1"});
-        bench.send("publish_generated_app", a, &app, &bundle("x")).unwrap();
+    ]
+}
+
+#[test]
+fn a_lease_is_renewed_by_what_changes_something() {
+    for (op, mut args, bytes, renews) in renewals() {
+        let (mut bench, a, b) = busy_room();
         let file = json!({"fileName": "f", "mimeType": "text/plain"});
         let file = bench.send("send_attachment", b, &file, b"x").unwrap();
         let png = json!({"mimeType": "image/png"});
