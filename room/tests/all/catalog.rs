@@ -205,3 +205,26 @@ fn codes_that_are_caught_earlier_are_never_raised() {
         assert_eq!(Code::find(code).map(Code::origin), Some(Origin::Edge), "{code}");
     }
 }
+
+#[test]
+fn every_tool_is_guarded_and_blobs_weigh_eight() {
+    for tool in tools() {
+        let name = tool.meta.name;
+        let expected = match name {
+            "join_room" | "create_room" => object::Guard::Join,
+            "room_info" => object::Guard::Info,
+            "send_attachment"
+            | "read_attachment"
+            | "publish_surface"
+            | "read_surface"
+            | "publish_generated_app" => object::Guard::Call(8),
+            _ => object::Guard::Call(1),
+        };
+        assert_eq!(tool.meta.guard, expected, "{name}");
+        assert_eq!(tool.meta.wait, name == "wait_for_events");
+        let changes = !tool.meta.read_only && matches!(tool.meta.address, object::Address::Handle);
+        // An app request is never repeated: it has nothing to be remembered by.
+        let remembered = changes && name != "room_app_request";
+        assert_eq!(tool.meta.client_request_id, remembered, "{name}");
+    }
+}

@@ -26,6 +26,13 @@ fn the_transcript_is_paged_by_its_own_counter() {
     let agent = scene.agent_on("host-0001", true, false);
     scene.call("send_text", agent, json!({"text": "one"})).unwrap();
     scene.call("transcript_start", ana, json!({"runtimeHostId": "host-0001"})).unwrap();
+    let look = json!({"roomId": super::ROOM});
+    let info = scene.ask_as(object::Caller::Anonymous, "room_info", look.clone()).unwrap();
+    assert_eq!(
+        info["liveTranscript"],
+        json!({"active": true, "producerRuntimeHostId": "host-0001", "epoch": 1,
+            "startedByHumanParticipantId": ana.to_string(), "startedAt": scene.now.0})
+    );
     for id in 1..=30 {
         say(&mut scene, agent, ana, 1, id);
     }
@@ -60,8 +67,7 @@ fn the_transcript_is_paged_by_its_own_counter() {
     let (sequences, empty) = page(&mut scene, agent, both);
     assert!(sequences.is_empty());
     assert_eq!((&empty["hasMoreBefore"], &empty["hasMoreAfter"]), (&json!(false), &json!(false)));
-    let info = scene.ask_as(object::Caller::Anonymous, "room_info", json!({"roomId": super::ROOM}));
-    let info = info.unwrap();
+    let info = scene.ask_as(object::Caller::Anonymous, "room_info", look).unwrap();
     assert_eq!(info["liveTranscriptSegments"].as_array().unwrap().len(), 31);
     assert_eq!(info["liveTranscript"]["epoch"], json!(2));
     assert_eq!(
@@ -164,4 +170,29 @@ fn unconnected_participants_count_and_a_place_is_free_at_once() {
     scene.pass(30_000);
     scene.ask_as(late, "join_room", args).unwrap();
     assert_eq!(scene.state().participants.len(), 32);
+}
+
+#[test]
+fn a_human_target_leaves_the_publishing_to_the_requesting_agent() {
+    let mut scene = Scene::new();
+    let (ana, agent, third) = (scene.human("Ana"), scene.agent("a"), scene.agent("b"));
+    scene.task(agent, ana, "plan-0001");
+    let admit = json!({"text": "in", "taskRequestId": "plan-0001",
+        "targetParticipantIds": [third.to_string()]});
+    scene.call("send_text", agent, admit).unwrap();
+    let view = json!({"taskRequestId": "plan-0001", "surface": {"surfaceId": "s", "revision": 1,
+        "root": {"type": "Text", "text": "t"}, "data": {}}});
+    let reject = scene.call("publish_live_view", third, view.clone()).unwrap_err();
+    assert_eq!(reject.code, "live_view_not_authorized");
+    scene.call("publish_live_view", agent, view).unwrap();
+    // The human answers; its acceptance is addressed to the agent that asked.
+    let yes = json!({"requestId": "plan-0001", "decision": "accepted"});
+    scene.call("human_collab_response", ana, yes).unwrap();
+    scene.pass(10_000);
+    let cursor = json!({"cursor": 2});
+    let seen = scene.call("wait_for_events", agent, cursor.clone()).unwrap();
+    assert_eq!(seen["events"][0]["collab"]["kind"], json!("accepted"));
+    assert_eq!(seen["events"][0]["addressed"], json!(true));
+    let seen = scene.call("wait_for_events", third, cursor).unwrap();
+    assert_eq!(seen["events"][0]["addressed"], json!(false));
 }

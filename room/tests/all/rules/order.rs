@@ -207,3 +207,18 @@ fn lengths_of_every_text_count_utf16_units() {
         assert_eq!(joined.is_ok(), ok, "{name:?}");
     }
 }
+
+#[test]
+fn unknown_keys_are_dropped_at_every_depth() {
+    let mut bench = Bench::new();
+    let a = bench.join("A");
+    let host = json!({"runtimeHostId": "host-0001", "capabilities": [{"id": "x"}],
+        "speech": {"stt": true, "tts": false, "asr": true}, "label": "mine"});
+    let args = json!({"runtimeHost": host, "providerClaimHash": "old", "surface": 1});
+    let set = bench.call("update_runtime_host", a, &args).unwrap();
+    let kept = json!({"runtimeHostId": "host-0001", "speech": {"stt": true, "tts": false}});
+    assert_eq!(
+        set,
+        json!({"runtimeHost": kept, "runtimeHosts": {"host-0001": kept}, "expiresAt": NEVER})
+    );
+}
