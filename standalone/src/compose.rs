@@ -78,6 +78,9 @@ pub async fn start(config: &Config) -> Result<Running, StartError> {
     let keys = open_keys(config)?;
     let me = Incarnation { node: NODE.into(), boot: getrandom::u64().map_err(StartError::Random)? };
     let registry = Registry::new();
+    if let Some(disk) = &disk {
+        disk.register(&registry)?;
+    }
     let (of_host, of_rooms) = (settings::host(config), settings::room(config));
     let host = Host::<Room>::start(of_host, of_rooms, store, clock, me, &registry)?;
     // The service bounds its messages; in one process a second bound has nothing to add.

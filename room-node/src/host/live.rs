@@ -1,6 +1,8 @@
 //! A loaded object and the decisions made on it. Nothing here awaits.
 
-use object::{Activation, Cx, Millis, Object, ObjectId, Outcome, Parked as Why, ParticipantId, Poll};
+use object::{
+    Activation, Cx, Millis, Object, ObjectId, Outcome, Parked as Why, ParticipantId, Poll,
+};
 
 use super::batch::{Batch, Parked};
 use super::call::Pending;

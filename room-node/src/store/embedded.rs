@@ -11,6 +11,7 @@
 
 mod disk;
 mod files;
+mod gauges;
 mod meta;
 mod pending;
 mod queue;

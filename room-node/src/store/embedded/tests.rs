@@ -195,6 +195,26 @@ fn figures_are_those_of_the_call_that_was_just_answered() {
 }
 
 #[test]
+fn figures_are_shown_as_gauges_while_the_store_lives() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let registry = prometheus::Registry::new();
+    store.register(&registry).unwrap();
+    assert!(store.register(&registry).is_err());
+    block_on(async {
+        claim(&store, "shown", 1).await.unwrap();
+        let bytes = Bytes::from_static(b"x");
+        store.put_blob(room("shown"), BlobId(1), bytes, START.plus(9)).await.unwrap();
+    });
+    let shown = || prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+    for line in ["queued_calls 0", "cached_records 1", "waiting_uploads 1", "failed_state 0"] {
+        assert!(shown().contains(&format!("\nroomring_store_{line}\n")), "{}", shown());
+    }
+    drop(store);
+    assert_eq!(shown(), "");
+}
+
+#[test]
 fn expired_uploads_and_dead_marks_are_swept_from_the_disk() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
