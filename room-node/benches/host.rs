@@ -10,7 +10,6 @@
     clippy::print_stdout,
     clippy::indexing_slicing,
     clippy::cast_possible_truncation,
-    clippy::wildcard_enum_match_arm,
     reason = "a benchmark fails by panicking and prints its figures"
 )]
 

@@ -1,6 +1,12 @@
 //! The host with a small object through its whole life, on the reference store and paused time.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-#![allow(clippy::cast_possible_truncation, unreachable_pub)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    unreachable_pub,
+    reason = "tests stop at the first surprise, and share what their modules show"
+)]
 
 mod basics;
 mod counter;

@@ -185,11 +185,11 @@ fn figures_are_those_of_the_call_that_was_just_answered() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     block_on(async {
-        for number in 1..=300 {
-            let bytes = Bytes::from_static(b"x");
-            store.put_blob(room("up"), BlobId(number), bytes, START.plus(9)).await.unwrap();
+        for number in 1..=300_u64 {
+            let (blob, bytes) = (BlobId(number.into()), Bytes::from_static(b"x"));
+            store.put_blob(room("up"), blob, bytes, START.plus(9)).await.unwrap();
             let stats = store.stats();
-            assert_eq!((stats.uploads, stats.calls), (number as u64, number as u64));
+            assert_eq!((stats.uploads, stats.calls), (number, number));
         }
     });
 }
