@@ -5,6 +5,10 @@
 //! the contract is idle for ten seconds at a time, while a head that drips in may not take as long
 //! as that. One timer serves both and is moved only when it has to fire earlier, or has fired too
 //! early: requests on a busy connection cost it nothing.
+//!
+//! A third limit holds for answers: a client that does not take one would keep its memory, and so
+//! that of all answers, for as long as it likes. Its time runs from the first byte that found no
+//! room to the last one, so that taking a byte now and then gains nothing.
 
 use std::io;
 use std::pin::Pin;
@@ -51,6 +55,8 @@ impl Phase {
 pub(super) struct Limits {
     pub(super) head: Duration,
     pub(super) idle: Duration,
+    /// From the first byte of an answer that had to wait to the last one.
+    pub(super) write: Duration,
 }
 
 /// The stream. A new one is expected to send its first head at once.
@@ -63,6 +69,8 @@ pub(super) struct HeadTimer {
     awaited: u8,
     deadline: Instant,
     timer: Option<Pin<Box<Sleep>>>,
+    /// Runs while an answer waits to be taken.
+    write_timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl HeadTimer {
@@ -75,8 +83,29 @@ impl HeadTimer {
             awaited: BUSY,
             deadline: clock::now(),
             timer: None,
+            write_timer: None,
         };
         (timer, phase)
+    }
+
+    /// The result of a write: an answer that is not taken in time is an error.
+    fn written<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        wrote: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if wrote.is_ready() {
+            return wrote;
+        }
+        let limit = self.limits.write;
+        let timer = self.write_timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+        match timer.as_mut().poll(cx) {
+            Poll::Ready(()) => {
+                let text = "the answer was not taken in time";
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, text)))
+            }
+            Poll::Pending => Poll::Pending,
+        }
     }
 
     /// Called when nothing more is there to read: whether what is awaited came too late.
@@ -136,10 +165,13 @@ impl AsyncWrite for HeadTimer {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
+        let wrote = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.written(cx, wrote)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // Asked for once all that was buffered is written.
+        self.write_timer = None;
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
@@ -152,10 +184,67 @@ impl AsyncWrite for HeadTimer {
         cx: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, pieces)
+        let wrote = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
+        self.written(cx, wrote)
     }
 
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        head: Duration::from_secs(1),
+        idle: Duration::from_secs(2),
+        write: Duration::from_secs(3),
+    };
+    /// More than the buffers of both sockets hold, in bytes.
+    const LARGE: usize = 64 * 1024 * 1024;
+
+    async fn pair() -> (TcpStream, HeadTimer) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (server, _) = listener.accept().await.unwrap();
+        (client, HeadTimer::new(server, LIMITS).0)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_nobody_takes_is_given_up() {
+        let (client, mut server) = pair().await;
+        let begun = clock::now();
+        let error = server.write_all(&vec![0; LARGE]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(begun.elapsed() >= LIMITS.write);
+        drop(client);
+    }
+
+    #[tokio::test]
+    async fn taking_a_little_gains_no_time_and_taking_all_ends_it() {
+        let (mut client, mut server) = pair().await;
+        let bytes = vec![0; LARGE];
+        let mut sent = 0;
+        let fill = async |server: &mut HeadTimer, sent: &mut usize| {
+            std::future::poll_fn(|cx| {
+                while let Poll::Ready(wrote) = Pin::new(&mut *server).poll_write(cx, &bytes) {
+                    *sent += wrote.unwrap();
+                }
+                Poll::Ready(())
+            })
+            .await;
+        };
+        fill(&mut server, &mut sent).await;
+        let deadline = server.write_timer.as_ref().unwrap().deadline();
+        client.read_exact(&mut vec![0; sent / 2]).await.unwrap();
+        fill(&mut server, &mut sent).await;
+        assert_eq!(server.write_timer.as_ref().unwrap().deadline(), deadline);
+        server.flush().await.unwrap();
+        assert!(server.write_timer.is_none());
     }
 }

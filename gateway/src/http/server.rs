@@ -30,6 +30,9 @@ pub const SURPLUS_CONNECTIONS_MAX: usize = 64;
 /// An idle connection is closed after this: longer than the idle time of common balancers, and
 /// than the pause between two polls, so that it is not us who closes under a request.
 pub const IDLE_MAX: Duration = Duration::from_secs(120);
+/// An answer must be taken within this once it has to wait for its reader: the largest fits a
+/// slow line, and what a reader that takes nothing holds comes back.
+pub const ANSWER_TAKEN_MAX: Duration = Duration::from_secs(60);
 /// Pause after a failed accept: the process is out of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -123,7 +126,8 @@ impl<B: Backend> Connection<B> {
         }
         let arrival = Arrival { peer, surplus };
         let edge = &self.edge;
-        let limits = Limits { head: edge.settings.header_timeout, idle: IDLE_MAX };
+        let head = edge.settings.header_timeout;
+        let limits = Limits { head, idle: IDLE_MAX, write: ANSWER_TAKEN_MAX };
         let (stream, phase) = HeadTimer::new(stream, limits);
         let phase = &phase;
         let service = service_fn(move |request: hyper::Request<Incoming>| async move {
