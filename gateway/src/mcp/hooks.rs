@@ -16,10 +16,11 @@ const ERROR_TEXT: &str = "This tool intentionally returns an error for testing";
 /// The annotated parameter of `test_x_header`, and the name in its header.
 const ANNOTATED: (&str, &str) = ("room", "Room");
 
-const PLAIN: [&str; 5] = [
+const PLAIN: [&str; 6] = [
     "test_error_handling",
     "test_logging_tool",
     "test_missing_capability",
+    "test_panic",
     "test_simple_text",
     "test_streaming_elicitation",
 ];
@@ -66,6 +67,7 @@ pub(crate) fn call(
         "test_missing_capability" | "test_streaming_elicitation" => {
             text(context, era, id, SIMPLE_TEXT, false)
         }
+        "test_panic" => panics(params),
         "test_x_header" => match annotated_mismatch(context, era, params.arguments) {
             Some(bad) => {
                 let data = Some(bad.data.as_str());
@@ -99,6 +101,12 @@ fn annotated_mismatch(
         }
         None => None,
     }
+}
+
+/// The fault point that shows what a panic prints: its message holds all that came with the call.
+#[expect(clippy::panic, reason = "its purpose")]
+fn panics(params: &Params<'_>) -> Answer {
+    panic!("arguments {}", params.arguments.map_or("", RawValue::get))
 }
 
 fn declares(params: &Params<'_>, capability: &str) -> bool {

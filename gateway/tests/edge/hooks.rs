@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::rig::{Ask, Rig, table};
+use super::rig::{Ask, Rig, table};
 
 fn annotated(arguments: &str) -> Ask {
     Ask::call("test_x_header", arguments)

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::rig::{Ask, Rig, table};
+use super::rig::{Ask, READ, Rig, name_of_read, table};
 
 const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 const VERSION: &str = "MCP-Protocol-Version";
@@ -27,8 +27,9 @@ async fn each_version_is_served_with_and_without_its_header() {
             let pong = rig.ask(&head(Ask::legacy("ping", ""))).await;
             assert_eq!(pong.body, r#"{"jsonrpc":"2.0","id":7,"result":{}}"#);
             lists.push(rig.ask(&head(Ask::legacy("tools/list", ""))).await.body);
-            let call = rig.ask(&head(Ask::legacy("tools/call", r#""name":"echo""#))).await;
-            assert_eq!(call.at("/result/structuredContent"), json!({ "got": {} }));
+            let params = format!(r#"{},"arguments":{}"#, name_of_read(), READ.1);
+            let call = rig.ask(&head(Ask::legacy("tools/call", &params))).await;
+            assert!(call.at("/result/structuredContent").is_object(), "{}", call.body);
             assert_eq!(call.at("/result/resultType"), Value::Null);
             assert_eq!(call.at("/result/_meta"), Value::Null);
         }
@@ -51,6 +52,9 @@ async fn both_eras_list_the_same_tools() {
 async fn methods_errors_and_statuses() {
     let hello =
         |version: &str| Ask::legacy("initialize", &format!(r#""protocolVersion":"{version}""#));
+    let with = |arguments: &str| {
+        Ask::legacy("tools/call", &format!(r#"{},"arguments":{arguments}"#, name_of_read()))
+    };
     let mut rows = vec![
         (hello("2026-07-28").with(VERSION, "2026-07-28"), "200 result 7"),
         (hello("1900-01-01"), "200 result 7"),
@@ -63,8 +67,9 @@ async fn methods_errors_and_statuses() {
         (Ask::legacy("ping", "").with(VERSION, "v999"), "400 -32000 7 "),
         (Ask::legacy("ping", "").with(VERSION, "2026-07-28"), "400 -32602 7 "),
         (Ask::legacy("tools/call", r#""name":"nonsense""#), "200 -32602 7 Unknown tool: nonsense"),
-        (Ask::legacy("tools/call", r#""name":"echo","arguments":null"#), "200 -32602 7 "),
-        (Ask::legacy("tools/call", r#""name":"echo","arguments":[]"#), "200 -32602 7 "),
+        (with("null"), "200 -32602 7 "),
+        (with("[]"), "200 -32602 7 "),
+        (Ask::legacy("tools/call", &name_of_read()), "200 result 7"),
         (Ask::legacy("tools/call", ""), "200 -32602 7 "),
         (Ask::bare(r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#), "200 result 7"),
         (Ask::bare(r#"{"jsonrpc":"2.0","id":7,"result":{}}"#), "202 empty"),
@@ -97,14 +102,16 @@ async fn batches_where_the_revision_has_them() {
         {"jsonrpc":"2.0","id":1,"method":"ping"},
         {"jsonrpc":"2.0","method":"notifications/initialized"},
         {"jsonrpc":"2.0","id":9,"result":{}},
-        {"jsonrpc":"2.0","id":"two","method":"tools/call","params":{"name":"echo","arguments":{}}},
+        {"jsonrpc":"2.0","id":"two","method":"tools/call","params":{"name":"echo"}},
         {"jsonrpc":"2.0","id":3,"method":"initialize","params":{}},
         {"jsonrpc":"2.0","id":4,"method":"server/discover"},
         {"jsonrpc":"2.0","id":5,"method":"nonsense"},
         {"jsonrpc":"2.0","id":6,"method":"ping","params":[]},
         ["2.0",1,"ping"],
         7
-    ]"#;
+    ]"#
+    .replace("echo", READ.0);
+    let batch = batch.as_str();
     for version in [None, Some("2025-03-26"), Some("2024-11-05")] {
         let mut ask = Ask::bare(batch);
         if let Some(version) = version {

@@ -1,8 +1,9 @@
 //! The edge over real sockets: raw bytes in, raw bytes out, a scripted backend behind.
 //!
-//! `rig` holds the server, the script and a byte-level client; each other module is one part of
-//! the contract as tables. Nothing sleeps: every test waits for an answer or for a signal of the
-//! script.
+//! `rig` is the server under test and `wire` a byte-level client; each other module is one part of
+//! the contract as tables, written against any rig. `standalone/tests/all/parity` runs the same
+//! files against the whole product. Only `scripted` needs the script. Nothing sleeps: every test
+//! waits for an answer or for a signal of the script.
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -20,4 +21,6 @@ mod modern;
 mod pages;
 mod results;
 mod rig;
+mod scripted;
 mod who;
+mod wire;

@@ -1,6 +1,6 @@
 //! `/agent.md` and `/room?id=` (ours 4).
 
-use crate::rig::{Ask, Rig};
+use super::rig::{Ask, Rig};
 
 #[tokio::test]
 async fn the_contract_and_the_invite() {
@@ -9,7 +9,7 @@ async fn the_contract_and_the_invite() {
     let contract = rig.ask(&get("/agent.md")).await;
     assert_eq!(contract.status, 200);
     assert_eq!(contract.header("content-type"), Some("text/markdown; charset=utf-8"));
-    for tool in crate::rig::tools() {
+    for tool in super::rig::tools() {
         assert!(contract.body.contains(&format!("### `{}`", tool.meta.name)));
     }
     let invite = rig.ask(&get("/room?id=%3Cimg%20src%3Dx%3E")).await;

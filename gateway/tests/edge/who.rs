@@ -1,8 +1,6 @@
 //! Host, Origin, CORS, methods and paths: rooms 1.6 as amended by ours 4, pitfalls 4, 5, 7, 11-13.
 
-use gateway::http::Settings;
-
-use crate::rig::{Ask, Rig, table};
+use super::rig::{Ask, Rig, Setup, table};
 
 #[tokio::test]
 async fn host_and_origin() {
@@ -27,10 +25,10 @@ async fn host_and_origin() {
 
 #[tokio::test]
 async fn configured_names_pass() {
-    let rig = Rig::with(Settings {
+    let rig = Rig::with(Setup {
         allowed_hosts: vec!["rooms.example".into()],
         allowed_origins: vec!["https://app.example".into()],
-        ..Settings::default()
+        ..Setup::default()
     })
     .await;
     let list = || Ask::modern("tools/list", "").set("Host", "rooms.example:443");

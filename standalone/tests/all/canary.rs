@@ -65,6 +65,38 @@ async fn secrets_are_in_no_log_metric_or_refusal() {
     }
 }
 
+/// A panic whose own message holds the secrets of a call: the log names the place, and no more.
+#[cfg(feature = "test-hooks")]
+#[tokio::test]
+async fn a_panic_prints_its_place_and_no_secret() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start_in(dir.path(), &[&FAST[..], &["--log=trace"]].concat());
+    let mut client = Client::new(server.mcp, Era::Legacy);
+    let made = client.call("create_room", json!({"name": secret("name")})).await.unwrap().ok();
+    let handle = made["participantHandle"].as_str().unwrap();
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "test_panic",
+        "arguments": {"participantHandle": handle, "text": secret("text")},
+    }});
+    let json = [("content-type", "application/json"), ("accept", "application/json")];
+    let body = Bytes::from(body.to_string());
+    let answer = Http::new(server.mcp).send(Method::POST, "/mcp", &json, body).await.unwrap();
+    assert_eq!(answer.status, 500);
+    // The process lives on, the room too.
+    let read = json!({"participantHandle": handle});
+    client.call("read_room_context", read).await.unwrap().ok();
+    let told = answer.text().to_owned();
+    server.signal("TERM");
+    let ended = server.wait();
+    assert_eq!(ended.code, Some(0));
+    assert!(ended.stderr.contains("\"panicked\"") && ended.stderr.contains("hooks.rs"));
+    for text in [&told, &ended.stderr, &ended.stdout] {
+        for needle in [CANARY, handle] {
+            assert!(!text.contains(needle), "a secret: {}", around(text, needle));
+        }
+    }
+}
+
 /// Calls that succeed and calls that are refused, with canaries wherever text may stand.
 fn calls(handle: &str, id: &Value) -> Vec<(&'static str, Value)> {
     let h = handle;

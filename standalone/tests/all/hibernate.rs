@@ -1,5 +1,6 @@
 //! Sleeping rooms are polled with nothing new: none wakes, and every agent's lease is kept all the
-//! same. A thousand rooms in the common run; `ROOMRING_SLEEPERS=10000` is the long form.
+//! same. A thousand rooms where tests are built for debugging; `cargo xtask test process` sets
+//! `ROOMRING_SLEEPERS=10000` on a release build.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,14 +10,15 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::{Instant, interval, timeout};
 
-use crate::http::Http;
 use crate::mcp::{Client, Era};
+use crate::metrics::{scrape, sum};
 use crate::server::{FAST, Server};
 
 const ROOMS: usize = 1_000;
 /// Agent lease for each thousand rooms, in milliseconds: longer than polling them all once takes,
-/// on a busy machine too.
-const LEASE_MS_PER_THOUSAND: usize = 10_000;
+/// on a busy machine too, and never shorter than for a thousand in a debug build.
+const LEASE_MS_PER_THOUSAND: usize = if cfg!(debug_assertions) { LEASE_MS_MIN } else { 3_000 };
+const LEASE_MS_MIN: usize = 10_000;
 /// Connections the rooms are spread over.
 const CLIENTS: usize = 50;
 /// Polls of each room after all are asleep.
@@ -48,13 +50,15 @@ impl Progress {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn polls_of_sleeping_rooms_wake_none_and_keep_every_lease() {
     let rooms = std::env::var("ROOMRING_SLEEPERS").map_or(ROOMS, |text| text.parse().unwrap());
-    let lease_ms = u64::try_from(rooms * LEASE_MS_PER_THOUSAND / 1_000).unwrap();
+    let lease_ms = (rooms * LEASE_MS_PER_THOUSAND / 1_000).max(LEASE_MS_MIN);
+    let lease_ms = u64::try_from(lease_ms).unwrap();
     let lease_time = Duration::from_millis(lease_ms);
     let lease = format!("--agent-lease-ms={lease_ms}");
     let flags = ["--idle-to-stub-ms=50", lease.as_str(), "--log=error"];
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start_in(dir.path(), &[&FAST[..], &flags].concat());
     let rounds = (0..CLIENTS).map(|_| AtomicUsize::new(0)).collect();
+    let start = Instant::now();
     let progress =
         Arc::new(Progress { rooms, lease: lease_time, rounds, stop: AtomicBool::new(false) });
     let pollers: Vec<_> =
@@ -63,13 +67,14 @@ async fn polls_of_sleeping_rooms_wake_none_and_keep_every_lease() {
     let asleep = |metrics: &str| stubs(metrics) >= rooms as f64 && progress.slowest() > 0;
     let step = lease_time * STEP_LEASES;
     until(server.admin, step, "all rooms made, polled and asleep", asleep).await;
+    let made = start.elapsed();
     let (begin, rounds) = (Instant::now(), progress.slowest());
-    let before = wakes(&metrics(server.admin).await);
+    let before = wakes(&scrape(server.admin).await);
     // Each agent lives by renewals alone by then.
     let lived =
         |_: &str| begin.elapsed() > lease_time * 5 / 4 && progress.slowest() >= rounds + ROUNDS_MIN;
     until(server.admin, step, "every lease outlived", lived).await;
-    let after = metrics(server.admin).await;
+    let after = scrape(server.admin).await;
 
     progress.stop.store(true, Ordering::SeqCst);
     for poller in pollers {
@@ -77,7 +82,11 @@ async fn polls_of_sleeping_rooms_wake_none_and_keep_every_lease() {
     }
     let rounds = progress.slowest() - rounds;
     let woken = wakes(&after) - before;
-    println!("hibernation: {rooms} sleeping rooms, each polled {rounds} times, {woken} wakes");
+    println!(
+        "hibernation: {rooms} sleeping rooms after {made:.1?}, each polled {rounds} times in {:.1?}, \
+         {woken} wakes",
+        begin.elapsed()
+    );
     assert!(woken.abs() < f64::EPSILON, "{woken} wakes");
     assert!(stubs(&after) >= rooms as f64, "{} rooms are asleep", stubs(&after));
 }
@@ -131,36 +140,21 @@ fn wakes(metrics: &str) -> f64 {
     sum(metrics, "roomring_room_wakes_total", "")
 }
 
-async fn metrics(admin: SocketAddr) -> String {
-    Http::new(admin).get("/metrics").await.unwrap().text().to_owned()
-}
-
-/// The sum of all samples of a metric whose labels hold some text.
-fn sum(metrics: &str, name: &str, label: &str) -> f64 {
-    let sample = |line: &str| {
-        let (series, value) = line.rsplit_once(' ')?;
-        let rest = series.strip_prefix(name)?;
-        let whole = rest.is_empty() || rest.starts_with('{');
-        (whole && rest.contains(label)).then(|| value.parse::<f64>().ok())?
-    };
-    metrics.lines().filter_map(sample).sum()
-}
-
 /// Reads the metrics until they satisfy a condition.
 async fn until(admin: SocketAddr, step: Duration, what: &str, condition: impl Fn(&str) -> bool) {
     let begin = Instant::now();
     let waiting = async {
         // A scrape a tenth of a second is the condition's clock; there is no event for it.
-        let mut scrape = interval(Duration::from_millis(100));
+        let mut tick = interval(Duration::from_millis(100));
         loop {
-            scrape.tick().await;
-            if condition(&metrics(admin).await) {
+            tick.tick().await;
+            if condition(&scrape(admin).await) {
                 return;
             }
         }
     };
     if timeout(step, waiting).await.is_err() {
-        let last = metrics(admin).await;
+        let last = scrape(admin).await;
         let rooms: Vec<&str> = last.lines().filter(|l| l.starts_with("roomring_room")).collect();
         panic!("{what}: not within {:?}: {rooms:#?}", begin.elapsed());
     }

@@ -24,6 +24,10 @@ mod http;
 #[cfg(test)]
 mod mcp;
 #[cfg(test)]
+mod metrics;
+#[cfg(test)]
+mod parity;
+#[cfg(test)]
 mod process;
 #[cfg(test)]
 mod scenario;

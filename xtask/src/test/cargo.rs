@@ -1,12 +1,17 @@
 //! The parts that cargo itself runs: format, lints, docs, tests.
 
 use std::path::Path;
+use std::process::Command;
 
 use super::{Count, summary::Reader};
 use crate::{child, tools};
 
 /// The feature that only tests and the conformance suite use.
 const HOOKS: &str = "test-hooks";
+/// The packages and modules that show more with it.
+const HOOKED: &str = "package(gateway) or (package(standalone) and test(/^(parity|canary)::/))";
+/// Rooms asleep at once in the long form.
+const SLEEPERS: &str = "10000";
 
 pub(super) fn fmt(root: &Path) -> Result<Count, String> {
     step(root, &["fmt", "--all", "--check"], &[])
@@ -30,15 +35,25 @@ pub(super) fn tests(root: &Path) -> Result<Count, String> {
     tests_of(root, &["--workspace"])
 }
 
-/// The edge again with its hooks; its suites hold whatever only a hooks build can show. The whole
+/// The edge and the product again with the hooks: whatever only a hooks build can show. The whole
 /// workspace is selected so that every other crate keeps the features it was built with before.
 pub(super) fn hooks(root: &Path) -> Result<Count, String> {
     let which: &[&str] = if nextest() {
-        &["--workspace", "--features", HOOKS, "--filterset", "package(gateway)"]
+        &["--workspace", "--features", HOOKS, "--filterset", HOOKED]
     } else {
         &["--package", "gateway", "--features", HOOKS]
     };
     tests_of(root, which)
+}
+
+/// The long tests of the whole process, built as it is released: in a debug build the rooms would
+/// wait for the processor instead of the disk.
+pub(super) fn process(root: &Path) -> Result<Count, String> {
+    let build = ["test", "--locked", "--release", "--package", "standalone", "--test", "all"];
+    let which = ["--", "--nocapture", "crash::", "hibernate::"];
+    let mut command = child::cargo(root, &[&build[..], &which].concat());
+    command.env("ROOMRING_SLEEPERS", SLEEPERS);
+    counted(&mut command)
 }
 
 /// nextest where it is installed (a process per test, faster on few cores), else cargo's own.
@@ -48,10 +63,13 @@ fn tests_of(root: &Path, which: &[&str]) -> Result<Count, String> {
     } else {
         &["test", "--locked", "--no-fail-fast", "--all-targets"]
     };
+    counted(&mut child::cargo(root, &[runner, which].concat()))
+}
+
+/// Runs a test runner and adds up what it says.
+fn counted(command: &mut Command) -> Result<Count, String> {
     let mut reader = Reader::default();
-    let mut command = child::cargo(root, &[runner, which].concat());
-    let good =
-        child::shown(&mut command, &mut |line| reader.line(line)).map_err(|e| no_cargo(&e))?;
+    let good = child::shown(command, &mut |line| reader.line(line)).map_err(|e| no_cargo(&e))?;
     Ok(reader.finish(good))
 }
 

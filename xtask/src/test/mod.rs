@@ -55,7 +55,7 @@ struct Part {
     run: Run,
 }
 
-const PARTS: [Part; 10] = [
+const PARTS: [Part; 11] = [
     Part { name: "tidy", what: "rules of the source tree", run: Run::Own(tidy::part) },
     Part { name: "fmt", what: "rustfmt", run: Run::Own(cargo::fmt) },
     Part { name: "deny", what: "licences, bans, sources", run: Run::Own(deny::run) },
@@ -63,7 +63,12 @@ const PARTS: [Part; 10] = [
     Part { name: "clippy", what: "lints, warnings are errors", run: Run::Own(cargo::clippy) },
     Part { name: "docs", what: "rustdoc, warnings are errors", run: Run::Own(cargo::docs) },
     Part { name: "tests", what: "unit and integration tests", run: Run::Own(cargo::tests) },
-    Part { name: "hooks", what: "tests of a test-hooks gateway", run: Run::Own(cargo::hooks) },
+    Part { name: "hooks", what: "tests of a test-hooks build", run: Run::Own(cargo::hooks) },
+    Part {
+        name: "process",
+        what: "kills and 10,000 sleeping rooms, in release",
+        run: Run::Own(cargo::process),
+    },
     Part {
         name: "clients",
         what: "other people's MCP clients play a scenario",
@@ -71,8 +76,8 @@ const PARTS: [Part; 10] = [
     },
     Part {
         name: "conformance",
-        what: "the protocol's own suite",
-        run: Run::Program("gateway/tests/conformance.sh"),
+        what: "the protocol's own suite against the product",
+        run: Run::Program("standalone/clients/conformance.sh"),
     },
 ];
 

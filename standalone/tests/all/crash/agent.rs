@@ -21,6 +21,9 @@ const CHANGES_MAX: u32 = 24;
 /// Uploads of one agent in one round, below a third of the ring of eight.
 const UPLOADS_MAX: u32 = 2;
 
+/// How long an agent lets its wait be held, in seconds; the server's own bound is shorter.
+const HOLD_SECONDS: u32 = 1;
+
 /// A task that waits for its target.
 #[derive(Clone, Debug)]
 pub(super) struct Todo {
@@ -66,7 +69,8 @@ pub(super) struct Agent {
     /// This round's outcomes.
     pub(super) acked: Vec<(Change, Value)>,
     pub(super) unknown: Vec<Change>,
-    pub(super) lost: u32,
+    /// Waits without an answer.
+    pub(super) waits_lost: u32,
 }
 
 impl Agent {
@@ -88,7 +92,7 @@ impl Agent {
     ) -> Self {
         self.acked.clear();
         self.unknown.clear();
-        self.lost = 0;
+        self.waits_lost = 0;
         let trigger = Trigger::new(Arc::clone(&gate));
         let era = if rng.bool() { Era::Legacy } else { Era::Modern };
         let mut client = Client::tapped(address, era, Arc::clone(&trigger) as Arc<_>);
@@ -98,7 +102,7 @@ impl Agent {
             trigger.next_is_change(!polls);
             let alive = if polls {
                 client.in_cadence().await;
-                self.poll(&mut client).await
+                self.poll(&mut client, HOLD_SECONDS).await
             } else {
                 changes += 1;
                 let change = self.choose(&mut rng, &mut uploads);
@@ -177,7 +181,6 @@ impl Agent {
             Outcome::Unknown => {
                 self.log.add(&about, Phase::Unknown, None, Value::Null);
                 self.unknown.push(change);
-                self.lost += 1;
                 false
             }
         }
@@ -198,12 +201,12 @@ impl Agent {
         self.board.lock().unwrap().push((next.0.to_owned(), next.1));
     }
 
-    /// One wait; false when the process is gone.
-    pub(super) async fn poll(&mut self, client: &mut Client) -> bool {
+    /// One wait, held for some seconds at most; false when the process is gone.
+    pub(super) async fn poll(&mut self, client: &mut Client, hold_seconds: u32) -> bool {
         let key = self.key();
         let about = self.about("poll", &key);
         let arguments = json!({"participantHandle": self.handle, "cursor": self.cursor,
-            "timeoutSeconds": 0});
+            "timeoutSeconds": hold_seconds});
         self.log.add(&about, Phase::Invoke, None, Value::Null);
         match outcome(client.call("wait_for_events", arguments).await) {
             Outcome::Done(answer) => {
@@ -223,7 +226,7 @@ impl Agent {
             }
             Outcome::NotSent | Outcome::Unknown => {
                 self.log.add(&about, Phase::Unknown, None, Value::Null);
-                self.lost += 1;
+                self.waits_lost += 1;
                 false
             }
         }

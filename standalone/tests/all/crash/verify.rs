@@ -21,7 +21,7 @@ pub(super) async fn verify(agents: &mut [Agent], address: SocketAddr, round: u32
         for change in std::mem::take(&mut agent.unknown) {
             assert!(agent.change(&mut client, change).await, "the new process is gone");
         }
-        assert!(agent.poll(&mut client).await, "the new process is gone");
+        assert!(agent.poll(&mut client, 0).await, "the new process is gone");
     }
 }
 
