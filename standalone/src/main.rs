@@ -12,6 +12,10 @@ use standalone::flags::{self, Command, Config, Source};
 use standalone::signals::Signals;
 use standalone::{banner, logs};
 
+/// Small, short-lived allocations weigh in a call (docs/performance.md).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A failure at run time: port, data directory (interfaces.md, process behaviour).
 const EXIT_RUN_TIME: u8 = 1;
 /// Said when the process gives up its data directory.
