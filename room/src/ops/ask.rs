@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::apply;
 use crate::event::Event;
 use crate::live::Signal;
 use crate::room::Decision;
@@ -85,6 +86,21 @@ impl Step {
     #[must_use]
     pub fn body(body: Vec<u8>) -> Self {
         Self { decision: Decision::reply(Reply::new(body)), fact: Fact::default(), renews: false }
+    }
+
+    /// The room as it is once this step is taken.
+    #[must_use]
+    pub fn after(&self, before: &State) -> State {
+        let mut after = before.clone();
+        self.decision.events.iter().for_each(|event| apply::evolve(&mut after, event));
+        self.decision.signals.iter().for_each(|signal| apply::absorb(&mut after, signal));
+        after
+    }
+
+    /// The same step with this answer.
+    pub fn replying(mut self, body: &impl Serialize) -> Verdict {
+        self.decision.outcome = Outcome::Reply(Reply::new(json(body)?));
+        Ok(self)
     }
 
     /// Asks to be asked again.

@@ -1,11 +1,11 @@
 //! `attach_human`: a human's control connection opens, the first time or again (humans A1).
 //!
-//! The answer is the full state. A human that comes back within 30 seconds keeps its id.
+//! The answer is the full state, in which the human is connected. A human that comes back within 30 seconds keeps its id.
 
 use object::OpMeta;
 
-use super::{internal, line, meta, read_state};
-use crate::ops::{Ask, Op, Verdict, no_replay};
+use super::{DONE, internal, line, meta, read_state};
+use crate::ops::{Ask, Op, Step, Verdict, no_replay};
 use crate::reject::Code;
 use crate::spec::{self, Field};
 
@@ -24,7 +24,9 @@ fn decide(ask: &Ask<'_>) -> Verdict {
     if ask.call.connection == 0 {
         return Err(Code::InvalidRequest.reject());
     }
-    line::attach(ask, ask.me()?.id, read_state::answer(ask)?)
+    let step = line::attach(ask, ask.me()?.id, Step::reply(&DONE)?)?;
+    let after = step.after(ask.state);
+    step.replying(&read_state::answer(&after, ask.settings))
 }
 
 #[cfg(test)]
@@ -39,7 +41,10 @@ mod tests {
         scene.connection = connection;
         let answer = scene.call(META.name, who, json!({}));
         scene.connection = 0;
-        answer.map(|_| ()).map_err(|reject| reject.code)
+        let answer = answer.map_err(|reject| reject.code)?;
+        let people = answer["state"]["participants"].as_array().unwrap();
+        assert!(people.iter().any(|p| p["id"] == json!(who.to_string())), "shows itself: {answer}");
+        Ok(())
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! `human_read_state`: the whole room as a browser shows it (humans A2); what `resync` asks for.
 
-use object::{OpMeta, Reject};
-use serde_json::json;
+use object::OpMeta;
+use serde_json::{Value, json};
 
 use super::{frame, internal, reading};
 use crate::notice;
 use crate::ops::{Ask, Op, Step, Verdict, no_replay};
+use crate::settings::Settings;
 use crate::spec::{self, Field};
+use crate::state::State;
 
 pub static META: OpMeta = reading("human_read_state");
 
@@ -15,12 +17,12 @@ pub static INPUT: &[Field] = &[];
 pub static OP: Op = internal(&META, |args, blob| spec::check(INPUT, args, blob), decide, no_replay);
 
 fn decide(ask: &Ask<'_>) -> Verdict {
-    Ok(answer(ask)?.signal(frame(ask)?))
+    Ok(Step::reply(&answer(ask.state, ask.settings))?.signal(frame(ask)?))
 }
 
 /// `{"state":…}`; also the answer to an attachment.
-pub(super) fn answer(ask: &Ask<'_>) -> Result<Step, Reject> {
-    Step::reply(&json!({"state": notice::state_json(ask.state, ask.settings)}))
+pub(super) fn answer(state: &State, settings: &Settings) -> Value {
+    json!({"state": notice::state_json(state, settings)})
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use crate::event::Event;
 use crate::limits::{CONNECTIONS_MAX, SAFE_INTEGER_MAX};
 use crate::live::{Connection, Line, Signal};
 use crate::notice;
-use crate::ops::human::internal;
 use crate::ops::human::line::REPLACED;
+use crate::ops::human::{DONE, internal};
 use crate::ops::{Ask, Op, Step, Verdict, no_replay};
 use crate::reject::Code;
 use crate::spec::{self, Field, int};
@@ -45,7 +45,7 @@ fn decide(ask: &Ask<'_>) -> Verdict {
         cursor: cursor.min(ask.state.sequence),
         hosts: Vec::new(),
     };
-    let mut step = Step::reply(&notice::envelope(ask.state, ask.settings, me, &line))?.renewing();
+    let mut step = Step::reply(&DONE)?.renewing();
     if let Some(old) = old.map(|line| line.connection)
         && old != connection
     {
@@ -64,7 +64,10 @@ fn decide(ask: &Ask<'_>) -> Verdict {
         cursor: ask.state.sequence,
     };
     let quiet = Signal::ActivityCleared { agent: me.id, scope_id: None };
-    Ok(step.signal(attached).signal(quiet))
+    step = step.signal(attached).signal(quiet);
+    let after = step.after(ask.state);
+    let me = after.participant(me.id).unwrap_or(me);
+    step.replying(&notice::envelope(&after, ask.settings, me, &line))
 }
 
 #[cfg(test)]
@@ -116,7 +119,8 @@ mod tests {
         assert!(!scene.state().participant(agent).unwrap().connected);
         // Closed at once, gone only with its lease; a new stream brings it back.
         scene.connection = 702;
-        scene.call(META.name, agent, json!({})).unwrap();
+        let opened = scene.call(META.name, agent, json!({})).unwrap();
+        assert_eq!(opened["participants"][0]["id"], json!(agent.to_string()), "shows itself");
         assert!(scene.state().participant(agent).unwrap().connected);
         scene.connection = 0;
         assert_eq!(scene.call(META.name, agent, json!({})).unwrap_err().code, "invalid_request");
