@@ -130,7 +130,9 @@ pub(crate) fn join(
     if let Some(known) = ask.state.participant(id) {
         // The edge's own repeat: the same minted id, the same answer.
         return if known.is_agent() && ask.call.attempt > 1 {
-            Step::reply(&answer(ask, known)).map(Step::renewing)
+            let mut step = Step::reply(&answer(ask, known))?;
+            step.decision.renewal = Some(renewal(ask, id));
+            Ok(step)
         } else {
             Err(Code::ParticipantExists.reject())
         };
@@ -149,13 +151,17 @@ pub(crate) fn join(
     };
     let newcomer = newcomer(&joined);
     let mut step = Step::reply(&answer(ask, &newcomer))?;
-    step.decision.renewal =
-        Some(Renewal { participant: id, end: ask.now.plus(ask.settings.agent_lease_ms) });
+    step.decision.renewal = Some(renewal(ask, id));
     // The newcomer's projection is its host's now: what that host can no longer do ends.
     let lost = joined.host.as_ref().map_or_else(Vec::new, |host| {
         grant::consequences(ask.state, Change::Host(id, host), ask.now)
     });
     Ok(step.event(Event::AgentJoined(joined)).events(lost))
+}
+
+/// The lease that the answer promises, from now on.
+const fn renewal(ask: &Ask<'_>, id: object::ParticipantId) -> Renewal {
+    Renewal { participant: id, end: ask.now.plus(ask.settings.agent_lease_ms) }
 }
 
 fn full() -> Reject {

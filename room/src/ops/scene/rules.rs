@@ -196,3 +196,52 @@ fn a_human_target_leaves_the_publishing_to_the_requesting_agent() {
     let seen = scene.call("wait_for_events", third, cursor).unwrap();
     assert_eq!(seen["events"][0]["addressed"], json!(false));
 }
+
+/// Ours 6: whatever people write, and whatever they name things by, no `Debug` shows it.
+#[test]
+fn nothing_that_was_written_is_printed() {
+    let mut scene = Scene::new();
+    let ana = scene.human("canary Ana");
+    let agent = scene.agent_on("canary-host", true, true);
+    let mut shown = String::new();
+    scene.task(ana, agent, "canary-task");
+    let details = json!({"canary": "canary"});
+    let bundle = json!({"version": 1, "manifest": {"title": "canary", "networkOrigins": []},
+        "html": "canary", "css": "canary", "js": "canary", "initialState": {"canary": 1}});
+    let bundle = bundle.to_string().into_bytes();
+    let said =
+        json!({"text": "canary", "taskRequestId": "canary-task", "clientRequestId": "canary"});
+    let view = json!({"taskRequestId": "canary-task", "surface": {"surfaceId": "canary",
+        "revision": 1, "root": {"type": "Text", "text": "canary"}, "data": {"canary": "canary"}}});
+    let done = json!({"requestId": "canary-task", "status": "completed", "summary": "canary",
+        "details": details});
+    let file = json!({"fileName": "canary", "mimeType": "text/plain"});
+    let steps: [(&str, ParticipantId, Value, Option<&[u8]>); 9] = [
+        ("send_text", agent, said, None),
+        ("human_chat", ana, json!({"text": "canary"}), None),
+        ("human_action", ana, json!({"actionType": "canary", "actionPayload": details}), None),
+        ("update_capabilities", agent, json!({"capabilities": ["canary"]}), None),
+        ("publish_live_view", agent, view, None),
+        ("publish_generated_app", agent, json!({"taskRequestId": "canary-task"}), Some(&bundle)),
+        ("send_attachment", agent, file, Some(b"canary")),
+        ("send_collab_result", agent, done, None),
+        ("read_room_context", agent, json!({}), None),
+    ];
+    for (op, who, args, bytes) in steps {
+        match bytes {
+            Some(bytes) => scene.blob(op, who, args, bytes).unwrap(),
+            None => scene.call(op, who, args).unwrap(),
+        };
+        shown.push_str(&format!("{op} {:?} {:?}\n", scene.last(), scene.state()));
+    }
+    let output = crate::ops::agent::create_room::Invite {
+        kind: "canary".into(),
+        version: 1,
+        room_id: "canary".into(),
+        room_url: "canary".into(),
+    };
+    shown.push_str(&format!("{output:?}"));
+    let leak = shown.find("canary").map(|at| &shown[at.saturating_sub(80)..at + 6]);
+    assert_eq!(leak, None);
+    assert!(shown.contains("Text(..)"));
+}

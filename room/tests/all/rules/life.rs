@@ -63,6 +63,9 @@ fn a_join_is_repeated_only_by_the_edge() {
     let again = bench.attempt("join_room", Caller::Joining(id), &args, None, retry).unwrap();
     assert_eq!(again, first);
     assert_eq!(bench.room.state().participants.len(), 1);
+    bench.pass(1_000);
+    bench.attempt("join_room", Caller::Joining(id), &args, None, retry).unwrap();
+    assert_eq!(bench.leases[&id].0, bench.now + 90_000, "the promised lease starts anew");
     assert_eq!(
         code(bench.call_as("join_room", Caller::Joining(id), &args, None)),
         "participant_exists"
