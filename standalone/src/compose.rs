@@ -5,7 +5,8 @@
 //! directory, then keys inside it, so that a failed start leaves everything as it was.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ use crate::settings;
 
 /// Where handle keys stand in a data directory.
 const HANDLE_KEYS: &str = "keys/handle-keys";
+/// The bit of a file's mode that lets every user read it.
+const READABLE_BY_OTHERS: u32 = 0o004;
 /// The name of the only node, in the store's claims.
 const NODE: &str = "standalone";
 /// Longest time answers in flight may take to leave.
@@ -144,6 +147,17 @@ fn open_keys(config: &Config) -> Result<KeyRing, StartError> {
     };
     let ring = if generate { KeyRing::load_or_generate(&path) } else { KeyRing::load(&path) };
     let ring = ring.map_err(|source| StartError::Keys { path: path.clone(), source })?;
+    warn_if_readable_by_others(&path);
     tokio::spawn(gateway::handle::watch(ring.clone(), path, RELOAD_PERIOD));
     Ok(ring)
+}
+
+/// Whoever reads the keys can make handles of any participant. Only a warning: secrets that an
+/// orchestrator mounts often are readable by all inside a container.
+fn warn_if_readable_by_others(path: &Path) {
+    let Ok(meta) = std::fs::metadata(path) else { return };
+    if meta.permissions().mode() & READABLE_BY_OTHERS != 0 {
+        let path = path.display();
+        tracing::warn!(%path, "handle keys can be read by every user; chmod 600 keeps them private");
+    }
 }

@@ -150,7 +150,8 @@ pub fn help() -> String {
          \n  --version, -V\n      Print the version.\n\
          \n\
          Exit codes: 0 drained after SIGTERM or SIGINT; 1 run-time failure (port, data directory);\n\
-         64 usage or configuration; 130 forced by a second signal.\n",
+         64 usage or configuration; 130 forced by a second signal. SIGHUP drains only a process\n\
+         whose stderr is a terminal.\n",
     );
     out
 }

@@ -60,6 +60,14 @@ async fn serve(config: &Config) -> Result<(), Box<dyn Error>> {
     let running = compose::start(config).await?;
     say(&format!("{}\n", banner::first_line(running.listen, running.admin)));
     say(&banner::text(running.listen, &storage(config)));
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        listen = %running.listen,
+        admin_listen = %running.admin,
+        storage = storage(config),
+        sync = sync(config),
+        "started"
+    );
     let failed = tokio::select! {
         () = signals.next() => false,
         () = running.failure() => true,
@@ -91,6 +99,14 @@ fn storage(config: &Config) -> String {
         "rooms in memory only (--ephemeral)".to_owned()
     } else {
         format!("rooms in {}", config.data_dir.display())
+    }
+}
+
+/// When writes reach the disk, as on the command line.
+fn sync(config: &Config) -> String {
+    match config.sync {
+        flags::Sync::Always => "always".to_owned(),
+        flags::Sync::EveryMs(ms) => format!("every-ms={ms}"),
     }
 }
 

@@ -1,28 +1,46 @@
-//! SIGTERM and SIGINT: the first asks for a drain, the second ends the process at once.
+//! SIGTERM and SIGINT: the first asks for a drain, the second ends the process at once. SIGHUP is
+//! the end of the terminal where there is one, and otherwise no reason to stop.
+
+use std::io::IsTerminal as _;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Both signals, heard from the moment this exists.
+/// The signals, heard from the moment this exists.
 #[derive(Debug)]
 pub struct Signals {
     term: Signal,
     int: Signal,
+    hup: Signal,
 }
 
 impl Signals {
-    /// Takes both signals over from the default action.
+    /// Takes the signals over from their default actions.
     ///
     /// # Errors
     /// The operating system refuses a handler.
     pub fn listen() -> std::io::Result<Self> {
-        Ok(Self { term: signal(SignalKind::terminate())?, int: signal(SignalKind::interrupt())? })
+        Ok(Self {
+            term: signal(SignalKind::terminate())?,
+            int: signal(SignalKind::interrupt())?,
+            hup: signal(SignalKind::hangup())?,
+        })
     }
 
-    /// Resolves at the next of either.
+    /// Resolves at the next SIGTERM or SIGINT, and at a SIGHUP that closes the terminal. A SIGHUP
+    /// without a terminal is a service manager's or an operator's "read again", and nothing needs
+    /// it: the key file is followed anyway.
     pub async fn next(&mut self) {
-        tokio::select! {
-            _ = self.term.recv() => {}
-            _ = self.int.recv() => {}
+        loop {
+            tokio::select! {
+                _ = self.term.recv() => return,
+                _ = self.int.recv() => return,
+                _ = self.hup.recv() => {
+                    if std::io::stderr().is_terminal() {
+                        return;
+                    }
+                    tracing::info!("sighup: nothing to do, handle keys are read again by themselves");
+                }
+            }
         }
     }
 }

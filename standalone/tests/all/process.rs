@@ -231,6 +231,30 @@ fn a_second_signal_forces_the_end_of_a_drain() {
 }
 
 #[test]
+fn a_hangup_without_a_terminal_stops_nothing() {
+    let server = Server::start(&["--ephemeral", "--log-format=json"]);
+    server.stderr_until("\"started\"");
+    server.signal("HUP");
+    server.stderr_until("sighup");
+    server.signal("TERM");
+    let ended = server.wait();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+}
+
+#[test]
+fn what_is_kept_is_private_and_keys_that_everybody_can_read_are_warned_of() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let base = tempfile::tempdir().unwrap();
+    let dir = base.path().join("data");
+    drop(Server::start_in(&dir, &[]));
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&dir), 0o700);
+    let keys = dir.join("keys/handle-keys");
+    std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(0o644)).unwrap();
+    Server::start_in(&dir, &[]).stderr_until("handle keys can be read by every user");
+}
+
+#[test]
 fn handle_keys_are_made_once_and_private() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = tempfile::tempdir().unwrap();

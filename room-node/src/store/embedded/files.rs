@@ -3,7 +3,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt as _, FileExt};
 use std::path::{Path, PathBuf};
 
 /// The layout this code writes.
@@ -43,7 +43,8 @@ impl Directory {
     /// Checks, creates and locks `path`.
     pub(super) fn open(path: &Path) -> Result<Self, OpenError> {
         let io = |source| OpenError::Directory { path: path.to_owned(), source };
-        fs::create_dir_all(path).map_err(io)?;
+        // Messages and files of rooms are nobody else's business.
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io)?;
         let before = read_format(path)?;
         if before.is_none() && !is_fresh(path).map_err(io)? {
             return Err(OpenError::Foreign { path: path.to_owned() });

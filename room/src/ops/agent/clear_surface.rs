@@ -40,7 +40,9 @@ pub static OP: Op = Op {
             Use: when it is out of date or was a mistake; use publish_surface to replace it. \
             Side effects: the bytes are deleted and your lease is renewed; no event, wakes nobody. \
             Limits: none; without a snapshot it answers cleared:false. \
-            Errors: only the general ones.",
+            Errors: client_request_id_conflict, outcome_unknown, \
+            invalid_participant_handle, agent_only, room_expired, rate_limited, \
+            invalid_arguments, room_unavailable.",
         annotations: Annotations {
             read_only: false,
             destructive: true,

@@ -38,7 +38,7 @@ pub(crate) const DETAILS: Field = Field::optional(
 pub(crate) const ATTACHMENT_IDS: Field = Field::optional(
     "attachmentIds",
     Kind::List { item: &Kind::Uuid, items_max: limits::ATTACHMENT_REFS_MAX },
-    "Ids of kept attachments.",
+    "The attachment.id of up to 3 kept files, from send_attachment or an image event.",
 );
 
 /// The answer of all three.

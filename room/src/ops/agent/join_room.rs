@@ -40,7 +40,7 @@ pub static INPUT: &[Field] = &[
     Field::required(
         "roomId",
         spec::trimmed(1, limits::ROOM_ID_UTF16_MAX),
-        "The room's id, from an invite or chosen by you.",
+        "Only the id, such as quasar-void-975e6jd7ga3x: in an invite's address what follows `id=`, never the address itself. An id nobody used yet makes a new room.",
     ),
     NAME,
     Field::optional(

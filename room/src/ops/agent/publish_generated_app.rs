@@ -40,7 +40,7 @@ pub static META: OpMeta = OpMeta {
 
 pub static INPUT: &[Field] = &[
     dedup::HANDLE,
-    Field::required("taskRequestId", spec::text(1, 64), "The Task's requestId."),
+    Field::required("taskRequestId", spec::text(1, 64), "The collab.requestId of the Task."),
     Field::required(
         "bundle",
         Kind::JsonBlob { schema: include_str!("publish_generated_app.schema.json") },
@@ -55,7 +55,7 @@ pub static TOOL: ToolText = ToolText {
 Use: when a panel is not enough; use publish_live_view for text, values, buttons and inputs. \
 Side effects: a new or changed bundle replaces the Task's app, keeps its appInstanceId and shared state, and renews your lease; no event, wakes nobody; the same bundle again changes nothing. \
 Limits: 49,152 bytes of JSON, html 20,480, css 12,288 and js 32,768 UTF-16 units, initialState 16,384 bytes, no network; four apps a room, one per Task; only the Task's primary agent. \
-Errors: generated_app_bundle_object, generated_app_bundle_invalid, generated_app_bundle_too_large, generated_app_not_authorized, generated_app_capacity, unknown_task_request, invalid_task_request.",
+Errors: generated_app_bundle_object, generated_app_bundle_invalid, generated_app_bundle_too_large, generated_app_not_authorized, generated_app_capacity, unknown_task_request, invalid_task_request, client_request_id_conflict, outcome_unknown, invalid_participant_handle, agent_only, room_expired, rate_limited, invalid_arguments, room_unavailable.",
     annotations: Annotations {
         read_only: false,
         destructive: true,

@@ -30,7 +30,7 @@ pub static META: OpMeta = OpMeta {
 
 pub static INPUT: &[Field] = &[
     dedup::HANDLE,
-    Field::required("taskRequestId", spec::text(1, 64), "The Task's requestId."),
+    Field::required("taskRequestId", spec::text(1, 64), "The collab.requestId of the Task."),
     Field::required(
         "surface",
         Kind::Json { schema: include_str!("publish_live_view.schema.json") },
@@ -45,7 +45,7 @@ pub static TOOL: ToolText = ToolText {
 Use: for progress, scores or choices that change while you work; use publish_generated_app for a page with its own code, send_text for words. \
 Side effects: replaces the Task's panel and renews your lease; no event, wakes nobody; clicks stay in each human's browser. \
 Limits: 32,768 bytes, 64 components, depth 8, 32 data keys; revision 1 first, then strictly greater, always the same surfaceId; 16 panels a room; only the Task's primary agent. \
-Errors: unknown_task_request, invalid_live_view, invalid_live_view_data, invalid_live_view_component, live_view_too_large, live_view_not_authorized, live_view_surface_mismatch, live_view_revision_conflict, live_view_capacity.",
+Errors: unknown_task_request, invalid_live_view, invalid_live_view_data, invalid_live_view_component, live_view_too_large, live_view_not_authorized, live_view_surface_mismatch, live_view_revision_conflict, live_view_capacity, client_request_id_conflict, outcome_unknown, invalid_participant_handle, agent_only, room_expired, rate_limited, invalid_arguments, room_unavailable.",
     annotations: Annotations {
         read_only: false,
         destructive: true,

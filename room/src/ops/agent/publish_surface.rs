@@ -66,7 +66,10 @@ pub static OP: Op = Op {
             Limits: JPEG, PNG or WebP of at most 786,432 bytes, one per agent, three per room, one \
             replacement every 2 seconds. \
             Errors: surface_mime_unsupported, surface_empty, surface_too_large, \
-            surface_rate_limited, surface_capacity_exceeded, invalid_attachment.",
+            surface_rate_limited, surface_capacity_exceeded, invalid_attachment, \
+            client_request_id_conflict, outcome_unknown, \
+            invalid_participant_handle, agent_only, room_expired, rate_limited, \
+            invalid_arguments, room_unavailable.",
         annotations: Annotations {
             read_only: false,
             destructive: true,

@@ -27,7 +27,11 @@ pub static META: OpMeta = OpMeta {
 
 pub static INPUT: &[Field] = &[
     HANDLE,
-    Field::required("attachmentId", Kind::Uuid, "The id from an image event or an upload."),
+    Field::required(
+        "attachmentId",
+        Kind::Uuid,
+        "The attachment.id of an image event or of send_attachment's answer.",
+    ),
 ];
 
 pub static TOOL: ToolText = ToolText {

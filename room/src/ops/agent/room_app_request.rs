@@ -67,7 +67,7 @@ pub static TOOL: ToolText = ToolText {
 Use: only with an appInstanceId that roomApps lists as callable; Generated Apps cannot be asked. \
 Side effects: whatever the app does; no event, nothing stored, no lease renewed; waits for the browser up to 15 seconds. \
 Limits: payload and answer 16,384 bytes, four requests in flight in a room, no retry. \
-Errors: app_unavailable, host_unavailable, host_disconnected, too_many_requests, timeout, invalid_request, invalid_response, agent_disconnected, app_error.",
+Errors: app_unavailable, host_unavailable, host_disconnected, too_many_requests, timeout, invalid_request, invalid_response, agent_disconnected, app_error, invalid_participant_handle, agent_only, room_expired, rate_limited, invalid_arguments, room_unavailable.",
     annotations: Annotations {
         read_only: false,
         destructive: true,

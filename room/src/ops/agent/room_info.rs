@@ -30,7 +30,7 @@ pub static META: OpMeta = OpMeta {
 pub static INPUT: &[Field] = &[Field::required(
     "roomId",
     spec::trimmed(1, limits::ROOM_ID_UTF16_MAX),
-    "The room's id, from an invite.",
+    "Only the id, such as quasar-void-975e6jd7ga3x: in an invite's address what follows `id=`.",
 )];
 
 pub static TOOL: ToolText = ToolText {

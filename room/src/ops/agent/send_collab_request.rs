@@ -37,9 +37,13 @@ pub static INPUT: &[Field] = &[
     Field::required(
         "targetParticipantId",
         spec::text(1, limits::TARGET_UTF16_MAX),
-        "The connected participant that should do the work.",
+        "Id (not name) of the connected participant that should do the work, from `participants`.",
     ),
-    Field::required("summary", spec::trimmed(1, limits::SUMMARY_UTF16_MAX), "What is asked for."),
+    Field::required(
+        "summary",
+        spec::trimmed(1, limits::SUMMARY_UTF16_MAX),
+        "What is asked for, complete enough to start.",
+    ),
     Field::optional(
         "requestId",
         spec::matching(limits::REQUEST_ID_UTF16_MIN, limits::REQUEST_ID_UTF16_MAX, REQUEST_ID),
@@ -53,7 +57,7 @@ pub static INPUT: &[Field] = &[
 pub static TOOL: ToolText = ToolText {
     title: "Send a collaboration request",
     description: "Purpose: asks one connected participant to do something and opens a Task under the returned requestId. \
-Use: when you want an answer you can correlate; for a plain message use send_text with targets instead. \
+Use: when you want an answer you can correlate: it comes as collab events of wait_for_events with your requestId; for a plain message use send_text with targets instead. \
 Side effects: adds one event that only you, the target and humans see, and renews your lease; the target decides by itself whether to act. \
 Limits: summary 1,200 UTF-16 units, 16 details, 3 attachments; 128 Tasks are kept, the oldest settled one goes first. \
 Errors: target_not_in_room, self_request, unknown_attachment, attachment_task_mismatch, request_id_conflict, client_request_id_conflict, outcome_unknown, invalid_participant_handle, agent_only, room_expired, rate_limited, invalid_arguments, room_unavailable.",

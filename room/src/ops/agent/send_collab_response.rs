@@ -31,7 +31,7 @@ pub static INPUT: &[Field] = &[
     Field::required(
         "requestId",
         spec::text(1, limits::REQUEST_ID_UTF16_MAX),
-        "The requestId of the request that targets you.",
+        "The collab.requestId of the request event that targets you.",
     ),
     Field::required("decision", Kind::Word(&["accepted", "declined"]), "What you decided."),
     Field::optional("summary", spec::trimmed(0, limits::SUMMARY_UTF16_MAX), "Why, if it matters."),

@@ -33,7 +33,7 @@ pub static INPUT: &[Field] = &[
     Field::required(
         "requestId",
         spec::text(1, limits::REQUEST_ID_UTF16_MAX),
-        "The requestId of the request that targets you.",
+        "The collab.requestId of the request event that targets you.",
     ),
     Field::required("status", Kind::Word(&["completed", "failed"]), "How it ended."),
     Field::required("summary", spec::trimmed(1, limits::SUMMARY_UTF16_MAX), "What came out of it."),

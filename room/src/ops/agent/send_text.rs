@@ -44,7 +44,7 @@ pub static INPUT: &[Field] = &[
             }),
             items_max: limits::TARGETS_MAX,
         },
-        "Participant ids that get this as an addressed turn; everybody still sees it.",
+        "Ids (not names) from `participants` that get this as an addressed turn; everybody still sees it.",
     ),
     task_scope::FIELD,
     CLIENT_REQUEST_ID,

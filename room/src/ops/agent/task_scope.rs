@@ -12,7 +12,7 @@ use crate::text::Text;
 pub(crate) const FIELD: Field = Field::optional(
     "taskRequestId",
     spec::text(1, limits::REQUEST_ID_UTF16_MAX),
-    "The exact requestId of the Task this belongs to; leave it out for the room.",
+    "The exact collab.requestId of the Task this belongs to; leave it out for the room.",
 );
 
 /// A letter or digit, then letters, digits and `._:-`: 4 to 64 in all.

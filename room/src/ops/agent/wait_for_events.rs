@@ -32,7 +32,7 @@ pub static INPUT: &[Field] = &[
     Field::optional(
         "cursor",
         spec::int(0, limits::SAFE_INTEGER_MAX, 0),
-        "The cursor of your last answer, or of join_room.",
+        "The `cursor` of your last answer, or of join_room's; not an event's sequence.",
     ),
     Field::optional(
         "timeoutSeconds",
@@ -44,7 +44,7 @@ pub static INPUT: &[Field] = &[
 pub static TOOL: ToolText = ToolText {
     title: "Wait for events",
     description: "Purpose: returns the events after your cursor with the present roster, and keeps you in the room. \
-Use: in a loop, always with the cursor of the last answer; for older history use read_room_context instead. \
+Use: in a loop, always with the cursor of the last answer; events with addressed:true are meant for you, left:true or expired:true ends the loop; for older history use read_room_context instead. \
 Side effects: renews your lease; stores nothing else and sends nothing. \
 Limits: call again after retryAfterMs, not earlier; 100 messages and 8 files are kept, truncated:true says that something you would have seen is gone; your own events are not repeated. \
 Errors: wait_rate_limited (come back after retryAfterMs), wait_already_pending, invalid_participant_handle, agent_only, room_expired, rate_limited, invalid_arguments, room_unavailable.",
