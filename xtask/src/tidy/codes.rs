@@ -21,7 +21,7 @@ const INDEX: &str = "docs/errors/README.md";
 /// The room's table: `RoomFull = "room_full", Limit, true, Room, ...` rows.
 const TABLE: &str = "room/src/reject/codes.rs";
 /// The origin of rows that nobody gives any more: they keep a page, but no test can meet them.
-const NEVER_GIVEN: &str = "Schema";
+const NEVER_GIVEN: &str = "Unused";
 
 /// Classes that end at the gateway, which follows or repeats: a code beside one is what a client
 /// reads should the gateway give up.
@@ -276,7 +276,7 @@ mod tests {
 codes! {
     RoomFull = \"room_full\", Conflict, true, Room,
         \"Try again, later.\";
-    TextRequired = \"text_required\", Invalid, false, Schema,
+    TextRequired = \"text_required\", Invalid, false, Unused,
         \"A text is required.\";
     RoomExpired = \"room_expired\", Gone, false, Room, \"Gone.\";
 }

@@ -11,7 +11,8 @@ const ROOT_NAMES: [&str; 3] = ["lib", "main", "build"];
 
 /// Rust files that no other file declares with `mod`.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    let orphans = tree.rust().filter(|(file, _)| !is_declared(tree, file));
+    let orphans =
+        tree.rust().filter(|(file, _)| !is_declared(tree, file) && !is_named_by_path(tree, file));
     orphans
         .map(|(file, _)| {
             let what = "no file declares this module: it is not compiled; declare or delete it";
@@ -40,6 +41,32 @@ fn is_declared(tree: &Tree, file: &File) -> bool {
     })
 }
 
+/// Whether a module elsewhere has this file by `#[path = "..."]`.
+fn is_named_by_path(tree: &Tree, file: &File) -> bool {
+    let mark = "#[path = \"";
+    tree.rust().any(|(parent, masked)| {
+        let folder = parent.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        find_all(&masked.code, mark).any(|at| {
+            let rest = parent.text.get(at + mark.len()..).unwrap_or_default();
+            let named = rest.split('"').next().unwrap_or_default();
+            below(folder, named) == file.path
+        })
+    })
+}
+
+/// A path relative to a folder, without its `..`.
+fn below(folder: &str, relative: &str) -> String {
+    let mut parts: Vec<&str> = folder.split('/').collect();
+    for part in relative.split('/') {
+        if part == ".." {
+            parts.pop();
+        } else {
+            parts.push(part);
+        }
+    }
+    parts.join("/")
+}
+
 /// Whether the folder is directly below a crate (`room/tests`, `room/src/bin`), not a module's.
 fn is_top(folder: &str) -> bool {
     let parts: Vec<&str> = folder.split('/').collect();
@@ -64,6 +91,13 @@ mod tests {
             ("a/tests/all/g.rs", ""),
             ("a/benches/h.rs", ""),
             ("a/build.rs", ""),
+            ("a/src/i.rs", ""),
+            ("a/tests/all/h.rs", ""),
+            (
+                "a/tests/f/g.rs",
+                "#[path = \"../all/h.rs\"]\nmod h;\n#[path = \"../../src/i.rs\"]\nmod i;\n",
+            ),
+            ("a/tests/f/main.rs", "mod g;"),
         ]);
         assert_eq!(check(&tree), []);
     }
@@ -71,7 +105,7 @@ mod tests {
     #[test]
     fn a_file_that_nothing_declares_is_found() {
         let tree = Tree::of(&[
-            ("a/src/lib.rs", "// mod b;\nmod bb;\n"),
+            ("a/src/lib.rs", "// mod b; #[path = \"b.rs\"]\nmod bb;\n"),
             ("a/src/b.rs", ""),
             ("a/src/bb/tests/c.rs", ""),
             ("a/src/bb.rs", ""),

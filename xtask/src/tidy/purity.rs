@@ -41,6 +41,10 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut found = Vec::new();
     for (file, masked) in tree.rust().filter(|(file, _)| is_pure(&file.path)) {
         for (number, line) in masked.lines() {
+            if line.contains("std::{") {
+                let what = "`std::{`: one module per line, for this rule reads no lists";
+                found.push(Finding::new(&file.path, number, what));
+            }
             let only_outside = if masked.is_test(number) { &[][..] } else { &BANNED_OUTSIDE_TESTS };
             for (word, why) in BANNED.iter().chain(only_outside) {
                 if find_words(line, word).next().is_some() {
@@ -66,6 +70,8 @@ mod tests {
         let tree = Tree::of(&[("room/src/a.rs", bad), ("gateway/src/a.rs", bad)]);
         let lines: Vec<usize> = check(&tree).iter().map(|f| f.line).collect();
         assert_eq!(lines, [1, 2]);
+        let list = "use std::{collections::BTreeMap, fs};\n";
+        assert_eq!(check(&Tree::of(&[("object/src/a.rs", list)])).len(), 1);
         let good = "fn f(now: Millis) -> &'static str { \"tokio\" }\n";
         assert_eq!(check(&Tree::of(&[("object/src/a.rs", good)])), []);
     }
