@@ -12,9 +12,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use object::{Activation, Address, Class, Minted, ObjectId, OpMeta, ParticipantId};
+use object::{Activation, Address, Minted, ObjectId, OpMeta, ParticipantId};
 use proto::v1;
 use room::catalog::Tool;
+use room::reject::Code;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -36,11 +37,6 @@ pub const HANDLE_ARGUMENT: &str = "participantHandle";
 pub const ROOM_ID_TRIES_MAX: u32 = 3;
 /// Uploads on their way to nodes at once, in bytes; more is answered `overloaded`.
 pub const BLOB_INFLIGHT_BYTES_MAX: usize = 64 * 1024 * 1024;
-
-/// The room's code for a fresh id that is taken.
-const ROOM_ALREADY_EXISTS: &str = "room_already_exists";
-/// The room's code for a poll before its time.
-const WAIT_RATE_LIMITED: &str = "wait_rate_limited";
 
 /// One call of a tool, as the protocol layer hands it over.
 #[derive(Clone, Copy)]
@@ -181,8 +177,10 @@ impl Pipeline {
             }
             Address::Argument(name) => {
                 let text = value.get(name).and_then(Value::as_str).unwrap_or_default();
-                let room = ObjectId::new(room::KIND, room::text::trim(text))
-                    .map_err(|_bad_id| arguments::invalid(name, "length", "1 to 64 characters."))?;
+                let room =
+                    ObjectId::new(room::KIND, room::text::trim(text)).map_err(|_bad_id| {
+                        Refusal::invalid_arguments(name, "length", "1 to 64 characters.")
+                    })?;
                 Ok(Some(Target { room, participant: None }))
             }
         }
@@ -278,7 +276,7 @@ impl Pipeline {
     fn learn(&self, meta: &OpMeta, participant: Option<ParticipantId>, reply: &Reply) {
         let (true, Some(participant)) = (meta.wait, participant) else { return };
         let refused = match &reply.result {
-            Err(refusal) if refusal.code == WAIT_RATE_LIMITED => refusal.retry_after_ms,
+            Err(refusal) if refusal.code == Code::WaitRateLimited.code() => refusal.retry_after_ms,
             _ => None,
         };
         if let Some(next_wait_ms) = reply.next_wait_ms.or(refused) {
@@ -300,7 +298,8 @@ impl Pipeline {
                 let handle = self.sealer.seal(&request.object, fresh.participant, fresh.nonce);
                 let invite = (meta.minted == Minted::HandleAndInvite)
                     .then(|| splice::Invite { app_url: &self.app_url, room: &request.object });
-                splice::complete(&success.body, &handle, invite).ok_or_else(unreadable)?
+                splice::complete(&success.body, &handle, invite)
+                    .ok_or_else(Refusal::unreadable_answer)?
             }
         };
         let image_mime = success.image_mime;
@@ -351,17 +350,7 @@ pub const fn hold(meta: &OpMeta, hold_max: Duration) -> Duration {
 fn taken(meta: &OpMeta, refusal: &Refusal) -> bool {
     meta.address == Address::Fresh
         && meta.activation == Activation::MustCreate
-        && refusal.code == ROOM_ALREADY_EXISTS
-}
-
-/// A node's answer that is no JSON object: our own bug, told as such.
-const fn unreadable() -> Refusal {
-    Refusal::new(
-        Class::Internal,
-        "internal_error",
-        "The service made a mistake with this answer; the call itself may have happened.",
-        false,
-    )
+        && refusal.code == Code::RoomAlreadyExists.code()
 }
 
 impl std::fmt::Debug for ToolCall<'_> {

@@ -33,10 +33,6 @@ pub struct Config {
     pub wait_burst: NonZeroU32,
     /// `--hold-ms-max`: longest held wait. 5 s, below every proxy's idle timeout.
     pub hold_max: Duration,
-    /// `--mcp-longpoll-enabled`: whether waits may be held at all. Off, as in the reference.
-    pub mcp_longpoll_enabled: bool,
-    /// `--room-apps-enabled`. On (ours 22).
-    pub room_apps_enabled: bool,
     /// `--guard-join-per-minute`, per address: joins and creations. 10, the reference's number.
     pub guard_join_per_minute: NonZeroU32,
     /// `--guard-info-per-minute`, per address: reads without a handle. 60, the reference's.
@@ -91,8 +87,6 @@ impl Default for Config {
             wait_active_period: Duration::from_millis(2_000),
             wait_burst: nz(3),
             hold_max: Duration::from_millis(5_000),
-            mcp_longpoll_enabled: false,
-            room_apps_enabled: true,
             guard_join_per_minute: nz(10),
             guard_info_per_minute: nz(60),
             guard_call_per_minute: nz(240),

@@ -1,9 +1,13 @@
 //! Refusals as clients see them, whoever refused: this gateway, the op's check, or the room.
+//!
+//! Class and text of a code that the room's table has are the table's, so that a client reads the
+//! same whoever refuses.
 
 use std::borrow::Cow;
 
 use object::{Class, Reject};
 use proto::v1;
+use room::reject::Code;
 
 /// One fault of one argument (ours 3).
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -77,39 +81,40 @@ impl Refusal {
         self
     }
 
+    /// Arguments that no op's own check has seen, with one fault (ours 3).
+    #[must_use]
+    pub fn invalid_arguments(path: &str, rule: &'static str, message: &str) -> Self {
+        let mut refusal = Self::from(Code::InvalidArguments.reject());
+        refusal.faults.push(Fault {
+            path: path.to_owned(),
+            rule: Cow::Borrowed(rule),
+            message: message.to_owned(),
+        });
+        refusal
+    }
+
+    /// The argument of this name is to hold base64 and does not.
+    #[must_use]
+    pub fn invalid_attachment(field: &'static str) -> Self {
+        Self::from(Code::InvalidAttachment.reject()).field(field)
+    }
+
     /// The handle is damaged, forged, foreign, or its participant is gone (ours 3).
     #[must_use]
-    pub const fn invalid_participant_handle() -> Self {
-        Self::new(
-            Class::Unauthenticated,
-            "invalid_participant_handle",
-            "This participantHandle is not valid here. Join the room again to get a new one.",
-            false,
-        )
+    pub fn invalid_participant_handle() -> Self {
+        Self::from(Code::InvalidParticipantHandle.reject())
     }
 
     /// A poll before the cadence admits the next one (ours 7, 8).
     #[must_use]
-    pub const fn wait_rate_limited(retry_after_ms: u64) -> Self {
-        Self::new(
-            Class::TooFast,
-            "wait_rate_limited",
-            "This poll came too early. Wait for retryAfterMs milliseconds, then poll again.",
-            true,
-        )
-        .retry_after(retry_after_ms)
+    pub fn wait_rate_limited(retry_after_ms: u64) -> Self {
+        Self::from(Code::WaitRateLimited.reject()).retry_after(retry_after_ms)
     }
 
     /// The guard's budget of this handle or address is used up (ours 19).
     #[must_use]
-    pub const fn rate_limited(retry_after_ms: u64) -> Self {
-        Self::new(
-            Class::TooFast,
-            "rate_limited",
-            "Too many calls. Wait for retryAfterMs milliseconds, then repeat the call.",
-            true,
-        )
-        .retry_after(retry_after_ms)
+    pub fn rate_limited(retry_after_ms: u64) -> Self {
+        Self::from(Code::RateLimited.reject()).retry_after(retry_after_ms)
     }
 
     /// Too many calls are in flight in this gateway (ours 20).
@@ -126,13 +131,8 @@ impl Refusal {
 
     /// The room cannot be reached at the moment; nothing is known to have happened.
     #[must_use]
-    pub const fn room_unavailable() -> Self {
-        Self::new(
-            Class::Unavailable,
-            "room_unavailable",
-            "The room cannot be reached at the moment. Repeat the call in a moment.",
-            true,
-        )
+    pub fn room_unavailable() -> Self {
+        Self::from(Code::RoomUnavailable.reject())
     }
 
     /// The answer was lost after the call had been sent: it may have happened.
@@ -149,11 +149,28 @@ impl Refusal {
 
     /// Three fresh room ids in a row were taken already (rooms 6.4).
     #[must_use]
-    pub const fn room_id_collision() -> Self {
+    pub fn room_id_collision() -> Self {
+        Self::from(Code::RoomIdCollision.reject())
+    }
+
+    /// A node's answer that is no JSON object: our own bug, told as such.
+    #[must_use]
+    pub const fn unreadable_answer() -> Self {
         Self::new(
-            Class::Conflict,
-            "room_id_collision",
-            "No free room id was found. Repeat the call.",
+            Class::Internal,
+            "internal_error",
+            "The service made a mistake with this answer; the call itself may have happened.",
+            false,
+        )
+    }
+
+    /// The system gives no random numbers to make ids of.
+    #[must_use]
+    pub const fn no_random() -> Self {
+        Self::new(
+            Class::Internal,
+            "internal_error",
+            "The service has no random numbers at the moment. Repeat the call.",
             true,
         )
     }

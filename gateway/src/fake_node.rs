@@ -42,7 +42,6 @@ pub(crate) struct FakeNode {
     /// Shared with the streams, which live by themselves.
     play: Arc<Play>,
     cancelled: mpsc::Sender<u64>,
-    pub(crate) links: AtomicUsize,
     /// Links refused before the first is accepted.
     pub(crate) refuse_links: AtomicUsize,
 }
@@ -68,7 +67,6 @@ impl FakeNode {
         let node = Arc::new(Self {
             play: Arc::new(Play { script: Mutex::new(Box::new(script)), seen: Mutex::default() }),
             cancelled,
-            links: AtomicUsize::new(0),
             refuse_links: AtomicUsize::new(0),
         });
         let client = RoomNodeClient::new(RoomNodeServer::from_arc(Arc::clone(&node)));
@@ -112,7 +110,6 @@ impl RoomNode for FakeNode {
         if refused.is_ok() {
             return Err(Status::unavailable("not yet"));
         }
-        self.links.fetch_add(1, Ordering::Relaxed);
         let mut up = request.into_inner();
         let (sender, receiver) = mpsc::channel(SCRIPT_CALLS_MAX);
         let (calls, mut inbox) = mpsc::channel(SCRIPT_CALLS_MAX);

@@ -16,7 +16,7 @@ use crate::clock::{Clock, Instant};
 use crate::config::Config;
 use crate::handle::{KeyRing, RegionError, Sealer};
 use crate::http::{Edge, Settings, serve};
-use crate::mcp::tools::{Backend, Catalog};
+use crate::mcp::tools::Catalog;
 use crate::metrics::Metrics;
 use crate::routing::Routes;
 use crate::upstream::{Transport, Upstream};
@@ -37,23 +37,6 @@ pub enum StartError {
 /// The edge of one process.
 #[derive(Debug)]
 pub struct Gateway;
-
-/// The pipeline as the HTTP side and the admin port share it.
-#[derive(Debug)]
-struct Shared(Arc<Pipeline>);
-
-impl Backend for Shared {
-    fn call<'a>(
-        &'a self,
-        call: crate::call::ToolCall<'a>,
-    ) -> impl Future<Output = crate::call::Outcome> + Send + 'a {
-        self.0.call(call)
-    }
-
-    fn ready(&self) -> bool {
-        self.0.is_open()
-    }
-}
 
 impl Gateway {
     /// Starts to serve MCP on `listener` and health and metrics on `admin_listener`. Calls go to
@@ -93,7 +76,7 @@ impl Gateway {
             },
         ));
         let edge = Arc::new(Edge::new(
-            Shared(Arc::clone(&pipeline)),
+            Arc::clone(&pipeline),
             Catalog::new(room::catalog::tools()),
             Settings::new(config, address),
             &app_url,
@@ -108,7 +91,7 @@ impl Gateway {
 
 fn admin(
     pipeline: Arc<Pipeline>,
-    edge: &Arc<Edge<Shared>>,
+    edge: &Arc<Edge<Arc<Pipeline>>>,
     metrics: Arc<Metrics>,
     registries: Vec<Registry>,
 ) -> Admin {

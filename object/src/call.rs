@@ -139,7 +139,8 @@ pub enum Parked {
 #[derive(Clone, Debug)]
 pub struct Call<'a> {
     pub op: &'static OpMeta,
-    /// The arguments: one JSON object, as received, without the handle's and blob's values.
+    /// The arguments: one JSON object, as received but for the blob's member, which is taken out.
+    /// A sealed handle may still be in it and means nothing here.
     pub args: &'a [u8],
     pub blob: Option<BlobArg<'a>>,
     pub caller: Caller,

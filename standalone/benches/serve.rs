@@ -10,7 +10,6 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::print_stdout,
-    clippy::disallowed_methods,
     reason = "a benchmark fails by panicking and prints its figures"
 )]
 

@@ -22,8 +22,6 @@ pub fn gateway(config: &Config) -> gateway::config::Config {
         wait_active_period: ms(config.wait_active_period_ms),
         wait_burst: count(config.wait_burst),
         hold_max: ms(config.hold_ms_max),
-        mcp_longpoll_enabled: config.mcp_longpoll_enabled,
-        room_apps_enabled: config.room_apps_enabled,
         guard_join_per_minute: count(config.guard_join_per_minute),
         guard_info_per_minute: count(config.guard_info_per_minute),
         guard_call_per_minute: count(config.guard_call_per_minute),
@@ -68,5 +66,37 @@ pub fn room(config: &Config) -> room::Settings {
         hold_ms_max: config.hold_ms_max,
         room_apps_enabled: config.room_apps_enabled,
         room_apps: config.room_apps.iter().map(curated).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    use super::*;
+    use crate::flags::{self, Command, Source};
+
+    struct Nothing;
+
+    impl Source for Nothing {
+        fn variables(&self) -> BTreeMap<String, String> {
+            BTreeMap::new()
+        }
+
+        fn read(&self, _path: &Path) -> std::io::Result<String> {
+            Err(std::io::ErrorKind::NotFound.into())
+        }
+    }
+
+    #[test]
+    fn the_defaults_of_the_flags_are_those_of_the_parts() {
+        let Ok(Command::Serve { config, .. }) = flags::parse([], &Nothing) else {
+            panic!("refused")
+        };
+        let shown = |part: &dyn std::fmt::Debug| format!("{part:#?}");
+        assert_eq!(shown(&gateway(&config)), shown(&gateway::config::Config::default()));
+        assert_eq!(shown(&host(&config)), shown(&room_node::config::Config::default()));
+        assert_eq!(shown(&room(&config)), shown(&room::Settings::default()));
     }
 }

@@ -70,7 +70,7 @@ async fn served(listener: std::net::TcpListener, sealer: Sealer) {
         app_url: "http://127.0.0.1:8080".to_owned(),
         seed: 7,
     };
-    let pipeline = Pipeline::new(&config, parts);
+    let pipeline = Arc::new(Pipeline::new(&config, parts));
     let listener = tokio::net::TcpListener::from_std(listener).unwrap();
     let settings = Settings::new(&config, listener.local_addr().unwrap());
     let catalog = Catalog::new(room::catalog::tools());

@@ -7,12 +7,12 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use bytes::Bytes;
-use object::{BlobEncoding, BlobField, Class};
+use object::{BlobEncoding, BlobField};
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::error::{Fault, Refusal};
+use crate::error::Refusal;
 
 /// The standard alphabet; padding may be there or not; bits after the last byte are ignored, as
 /// browsers and the reference do.
@@ -43,9 +43,9 @@ impl Arguments {
         let parts = field.map(|field| take_out(text, field)).transpose()?.flatten();
         let (blob, rest) = parts.map_or((None, None), |(blob, rest)| (Some(blob), Some(rest)));
         let value = serde_json::from_str::<Value>(rest.as_deref().unwrap_or(text))
-            .map_err(|_too_deep| invalid("", "json", UNREADABLE))?;
+            .map_err(|_too_deep| Refusal::invalid_arguments("", "json", UNREADABLE))?;
         if !value.is_object() {
-            return Err(invalid("", "type", "The arguments must be an object."));
+            return Err(Refusal::invalid_arguments("", "type", "The arguments must be an object."));
         }
         Ok(Self { value, blob, rest })
     }
@@ -54,23 +54,6 @@ impl Arguments {
     pub(super) fn forwarded(&self, text: &str) -> Bytes {
         Bytes::copy_from_slice(self.rest.as_deref().unwrap_or(text).as_bytes())
     }
-}
-
-/// An `invalid_arguments` with one fault.
-pub(super) fn invalid(path: &str, rule: &'static str, message: &str) -> Refusal {
-    let mut refusal = Refusal::new(
-        Class::Invalid,
-        "invalid_arguments",
-        "The arguments do not fit the tool's input schema; correct every entry of `fields` and \
-         call again.",
-        false,
-    );
-    refusal.faults.push(Fault {
-        path: path.to_owned(),
-        rule: Cow::Borrowed(rule),
-        message: message.to_owned(),
-    });
-    refusal
 }
 
 /// The blob and the text without its member; `None` if there is none of the right type, which is
@@ -83,11 +66,8 @@ fn take_out(text: &str, field: BlobField) -> Result<Option<(Bytes, String)>, Ref
         BlobEncoding::Json => Bytes::copy_from_slice(raw.get().as_bytes()),
         BlobEncoding::Base64 => {
             let Ok(text) = serde_json::from_str::<Text<'_>>(raw.get()) else { return Ok(None) };
-            let bytes = BLOB_BASE64.decode(text.0.as_bytes()).map_err(|_not_base64| {
-                let text = "The data is not base64 in the standard alphabet without white space; \
-                            encode the bytes again.";
-                Refusal::new(Class::Invalid, "invalid_attachment", text, false).field(field.name)
-            })?;
+            let decoded = BLOB_BASE64.decode(text.0.as_bytes());
+            let bytes = decoded.map_err(|_not_base64| Refusal::invalid_attachment(field.name))?;
             Bytes::from(bytes)
         }
     };

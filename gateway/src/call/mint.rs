@@ -1,7 +1,7 @@
 //! What the edge makes for a call: request id, participant id, nonce, room id. All of it from the
 //! system's random numbers.
 
-use object::{Class, ObjectId, ParticipantId, RequestId};
+use object::{ObjectId, ParticipantId, RequestId};
 
 use crate::error::Refusal;
 
@@ -17,34 +17,25 @@ impl Fresh {
     /// Draws everything at once: one question to the system.
     pub(super) fn draw() -> Result<Self, Refusal> {
         let mut bytes = [0_u8; 16 * 3 + 24];
-        getrandom::fill(&mut bytes).map_err(|_no_random| no_random())?;
+        getrandom::fill(&mut bytes).map_err(|_no_random| Refusal::no_random())?;
         let (ids, nonce) = bytes.split_at(48);
         let word = |index: usize| {
             let chunk = ids.get(index * 16..).and_then(|rest| rest.first_chunk::<16>());
-            chunk.map(|chunk| u128::from_be_bytes(*chunk)).ok_or_else(no_random)
+            chunk.map(|chunk| u128::from_be_bytes(*chunk)).ok_or_else(Refusal::no_random)
         };
         Ok(Self {
             request: RequestId::from_random(word(0)?),
             participant: ParticipantId::from_random(word(1)?),
             room: word(2)?,
-            nonce: nonce.try_into().map_err(|_length| no_random())?,
+            nonce: nonce.try_into().map_err(|_length| Refusal::no_random())?,
         })
     }
 
     /// A fresh room's id (rooms 6.4, ours 21).
     pub(super) fn room(&self) -> Result<ObjectId, Refusal> {
         ObjectId::new(room::KIND, &room::names::fresh_room_id(self.room))
-            .map_err(|_bad_id| no_random())
+            .map_err(|_bad_id| Refusal::no_random())
     }
-}
-
-const fn no_random() -> Refusal {
-    Refusal::new(
-        Class::Internal,
-        "internal_error",
-        "The service has no random numbers at the moment. Repeat the call.",
-        true,
-    )
 }
 
 #[cfg(test)]

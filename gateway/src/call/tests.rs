@@ -1,7 +1,7 @@
 mod bench;
 mod canary;
 
-use object::Reject;
+use object::{Class, Reject};
 use serde_json::json;
 
 use self::bench::{Bench, CREATE, INFO, JOIN, LEGACY, PARK, SEND, UPLOAD, WAIT};

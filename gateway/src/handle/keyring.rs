@@ -175,14 +175,15 @@ impl Watched {
 }
 
 /// Follows a key file for as long as the future is polled: keys of a changed file are taken, a
-/// file that cannot be read leaves the present keys in place and is logged once.
+/// file that cannot be taken leaves the present keys in place and is logged once.
 pub async fn watch(ring: KeyRing, path: PathBuf, period: Duration) {
     let mut watched = Watched { seen: stamp(&path).ok(), path };
     let mut failing = false;
     loop {
         tokio::time::sleep(period).await;
         match watched.look(&ring) {
-            Ok(false) => {}
+            // A file that stays as it is has been told of; the next change is news again.
+            Ok(false) => failing = false,
             Ok(true) => {
                 failing = false;
                 tracing::info!("handle keys reloaded");

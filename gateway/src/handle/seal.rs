@@ -73,7 +73,7 @@ pub enum OpenError {
 
 /// Why a region name cannot be a handle's tag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("a region name has 1 to 24 of a-z, 0-9 and -")]
+#[error("a region name has 1 to {REGION_BYTES_MAX} of a-z, 0-9 and -")]
 pub struct RegionError;
 
 /// Seals and opens the handles of one region.

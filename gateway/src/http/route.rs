@@ -24,7 +24,7 @@ use super::stats::Turned;
 use super::{Edge, reply::Payload};
 use crate::call;
 use crate::client_addr::ClientAddr;
-use crate::clock;
+use crate::clock::{self, Instant};
 use crate::mcp::dispatch::{self, Answer, Context, Step, fault};
 use crate::mcp::jsonrpc::{self, code};
 use crate::mcp::tools::{self, Backend, Circumstances, Detach};
@@ -168,6 +168,7 @@ where
     let detach = Detach::default();
     let work = Work {
         edge: Arc::clone(edge),
+        began: clock::now(),
         client: edge.client(peer, &head.headers),
         headers: head.headers,
         bytes,
@@ -192,6 +193,8 @@ where
 /// One request whose body is complete: owns all it needs, so that it can outlive its connection.
 struct Work<B> {
     edge: Arc<Edge<B>>,
+    /// All entries of a batch share the time of one request.
+    began: Instant,
     headers: HeaderMap,
     bytes: Bytes,
     _charge: Charge,
@@ -219,8 +222,9 @@ impl<B: Backend> Work<B> {
         };
         if !body::depth_is_within(text, JSON_DEPTH_MAX) {
             self.edge.stats.turn_away(Turned::JsonTooDeep);
-            let text = "Invalid Request: the JSON is nested deeper than 64 levels";
-            return self.bad(&context, code::INVALID_REQUEST, text);
+            let text =
+                format!("Invalid Request: the JSON is nested deeper than {JSON_DEPTH_MAX} levels");
+            return self.bad(&context, code::INVALID_REQUEST, &text);
         }
         match jsonrpc::body(text) {
             Ok(jsonrpc::Body::One(text)) => self.finish(dispatch::single(&context, text)).await,
@@ -270,7 +274,7 @@ impl<B: Backend> Work<B> {
                 let hold = call::hold(planned.tool.meta, settings.hold_max);
                 let around = Circumstances {
                     client: self.client,
-                    deadline: clock::now() + settings.call_timeout + hold,
+                    deadline: self.began + settings.call_timeout + hold,
                     detach: self.detach.clone(),
                     budget: Arc::clone(&self.edge.budget),
                 };
@@ -343,12 +347,20 @@ fn respond(answer: Answer, form: Form) -> Response<ReplyBody> {
     response
 }
 
+/// The answer to a method that does not read, on a path that can only be read.
+pub(crate) fn only_reads(method: &Method) -> Option<Response<ReplyBody>> {
+    if matches!(*method, Method::GET | Method::HEAD) {
+        return None;
+    }
+    let text = Bytes::from_static(b"Method Not Allowed\n");
+    let mut response = with_type(StatusCode::METHOD_NOT_ALLOWED, TEXT, text);
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+    Some(response)
+}
+
 fn health(method: &Method, well: bool) -> Response<ReplyBody> {
-    if !(method == Method::GET || method == Method::HEAD) {
-        let text = Bytes::from_static(b"Method Not Allowed\n");
-        let mut response = with_type(StatusCode::METHOD_NOT_ALLOWED, TEXT, text);
-        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-        return response;
+    if let Some(refused) = only_reads(method) {
+        return refused;
     }
     let (status, text): (_, &[u8]) = if well {
         (StatusCode::OK, b"ok\n")

@@ -16,11 +16,12 @@ use super::era::{self, Era, Verdict};
 use super::headers::{self, Mismatch, echo};
 use super::jsonrpc::{self, ErrorId, Id, Malformed, Message, Request, code, present, string};
 use super::tools::{Catalog, arguments_are_fit, unknown_tool};
+use crate::error::OVERLOADED_RETRY_AFTER_MS;
 use crate::http::budget::Charge;
 use crate::http::reply::Payload;
 
 /// Seconds after which an overloaded edge may be asked again.
-pub const OVERLOADED_RETRY_AFTER_S: u64 = 1;
+pub const OVERLOADED_RETRY_AFTER_S: u64 = OVERLOADED_RETRY_AFTER_MS.div_ceil(1_000);
 
 /// What goes back for one HTTP request, before it is framed.
 #[derive(Debug)]

@@ -11,6 +11,8 @@ use serde_json::value::RawValue;
 pub const ID_BYTES_MAX: usize = 512;
 /// Most entries of a legacy batch.
 pub const BATCH_ENTRIES_MAX: usize = 32;
+// Two messages below name them.
+const _: () = assert!(ID_BYTES_MAX == 512 && BATCH_ENTRIES_MAX == 32);
 
 /// The error codes this server uses (mcp.md 1.1, rooms 1.5).
 pub mod code {

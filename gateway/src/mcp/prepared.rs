@@ -138,7 +138,9 @@ fn allow_headers(listed: &[Value]) -> HeaderValue {
         .filter_map(|property| property.get("x-mcp-header")?.as_str());
     for parameter in parameters {
         let name = format!("{}{}", super::headers::PARAM_PREFIX, parameter.to_ascii_lowercase());
-        if HeaderName::try_from(name.as_str()).is_ok() && !names.contains(&name) {
+        if HeaderName::try_from(name.as_str()).is_ok()
+            && !names.split(", ").any(|known| known == name)
+        {
             names.push_str(", ");
             names.push_str(&name);
         }

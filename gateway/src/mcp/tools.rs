@@ -27,9 +27,9 @@ pub trait Backend: Send + Sync + 'static {
     fn ready(&self) -> bool;
 }
 
-impl Backend for Pipeline {
+impl Backend for Arc<Pipeline> {
     fn call<'a>(&'a self, call: ToolCall<'a>) -> impl Future<Output = Outcome> + Send + 'a {
-        Self::call(self, call)
+        Pipeline::call(self, call)
     }
 
     fn ready(&self) -> bool {

@@ -7,12 +7,12 @@ mod room;
 use ::room::catalog::Tool;
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode};
 
 use crate::http::reply::ReplyBody;
-use crate::http::route::with_type;
+use crate::http::route::{only_reads, with_type};
 
 /// The pages of one gateway.
 #[derive(Clone, Debug)]
@@ -36,12 +36,8 @@ impl Pages {
     }
 
     pub(crate) fn answer<R>(&self, request: &Request<R>) -> Response<ReplyBody> {
-        if !(request.method() == Method::GET || request.method() == Method::HEAD) {
-            let text = HeaderValue::from_static("text/plain; charset=utf-8");
-            let body = Bytes::from_static(b"Method Not Allowed\n");
-            let mut response = with_type(StatusCode::METHOD_NOT_ALLOWED, text, body);
-            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-            return response;
+        if let Some(refused) = only_reads(request.method()) {
+            return refused;
         }
         let mut response = if request.uri().path() == "/room" {
             let page = room::write(request.uri().query().unwrap_or(""), &self.app_url);

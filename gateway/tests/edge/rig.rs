@@ -2,11 +2,12 @@
 //! `standalone/tests/all/parity/rig.rs`.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use gateway::call::{Attached, Outcome, Success, ToolCall};
+use gateway::clock::Instant;
 use gateway::error::Refusal;
 use gateway::http::stats::Turned;
 use gateway::http::{Edge, Settings, serve};
@@ -85,6 +86,8 @@ pub(crate) struct Script {
     /// One permit for each held call that came to its end.
     pub(crate) ended: Semaphore,
     pub(crate) calls: AtomicUsize,
+    /// The deadline of each call, in their order.
+    pub(crate) deadlines: Mutex<Vec<Instant>>,
 }
 
 impl Default for Script {
@@ -95,6 +98,7 @@ impl Default for Script {
             dropped: Semaphore::new(0),
             ended: Semaphore::new(0),
             calls: AtomicUsize::new(0),
+            deadlines: Mutex::default(),
         }
     }
 }
@@ -130,6 +134,7 @@ impl Backend for Scripted {
     async fn call(&self, call: ToolCall<'_>) -> Outcome {
         let script = &*self.0;
         script.calls.fetch_add(1, Ordering::SeqCst);
+        script.deadlines.lock().expect("no panic").push(call.deadline);
         let arguments = call.arguments.get();
         let blob = |bytes: &'static [u8], mime: Option<&str>| {
             Some(Attached { bytes: Bytes::from_static(bytes), image_mime: mime.map(Into::into) })

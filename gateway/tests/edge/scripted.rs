@@ -269,3 +269,14 @@ async fn a_drain_ends_in_time() {
     assert!(wire.is_closed().await);
     Script::take(&rig.script.dropped).await;
 }
+
+#[tokio::test]
+async fn the_entries_of_a_batch_share_the_time_of_one_request() {
+    let rig = Rig::start().await;
+    let entry = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}"#;
+    let reply = rig.ask(&Ask::bare(format!("[{entry},{entry}]"))).await;
+    assert_eq!(reply.status, 200);
+    let deadlines = rig.script.deadlines.lock().expect("no panic").clone();
+    let [first, second] = deadlines[..] else { panic!("{deadlines:?}") };
+    assert_eq!(first, second);
+}

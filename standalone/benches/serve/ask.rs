@@ -11,7 +11,8 @@ pub(crate) fn run(at: SocketAddr, requests: &[Vec<u8>], count: usize, wanted: &'
     let times = count.div_ceil(requests.len());
     on_this_thread(async {
         let mut asking = tokio::task::JoinSet::new();
-        for request in requests.iter().cloned() {
+        for request in requests {
+            let request = request.clone();
             asking.spawn(async move {
                 let mut connection = Connection::open(at).await;
                 for _ in 0..times {

@@ -169,7 +169,7 @@ pub(super) const FLAGS: &[Flag] = &[
     flag("body-bytes-max", "BYTES", "2097152", number!(body_bytes_max, BODY))
         .help("Largest request body."),
     flag("connections-max", "N", "10000", number!(connections_max, COUNT))
-        .help("Open client connections; further ones are closed at once."),
+        .help("Open client connections; further ones get 503, very many are closed unanswered."),
     flag("inflight-max", "N", "4096", number!(inflight_max, COUNT))
         .help("Requests worked on at a time; further ones get 503 with Retry-After."),
     flag("header-timeout-ms", "MS", "10000", number!(header_timeout_ms, PERIOD))

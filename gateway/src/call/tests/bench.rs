@@ -1,6 +1,6 @@
 //! A pipeline in front of a scripted node, and tools of its own.
 
-use object::{Audience, BlobEncoding, BlobField, Fault, Reject};
+use object::{Audience, BlobEncoding, BlobField, Class, Fault, Reject};
 use prometheus::Registry;
 use room::catalog::Annotations;
 
