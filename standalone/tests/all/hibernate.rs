@@ -24,7 +24,7 @@ const CLIENTS: usize = 50;
 /// Polls of each room after all are asleep.
 const ROUNDS_MIN: usize = 2;
 /// Longest any step may take, in leases.
-const STEP_LEASES: u32 = 4;
+const STEP_LEASES: u32 = 6;
 
 /// The agent of one room.
 struct Agent {

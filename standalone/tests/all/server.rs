@@ -102,9 +102,15 @@ impl Server {
                 let _ = grew.try_send(());
             }
         });
-        let first_line = stdout.recv_timeout(STEP).unwrap_or_else(|error| {
-            panic!("no first line: {error}; stderr: {}", stderr.lock().unwrap())
-        });
+        let first_line = match stdout.recv_timeout(STEP) {
+            Ok(line) => line,
+            Err(error) => {
+                // Its last words are complete only when it has ended.
+                drop(child.kill());
+                drop(stderr_reader.join());
+                panic!("no first line: {error}; stderr: {}", stderr.lock().unwrap());
+            }
+        };
         let (mcp, admin) = addresses(&first_line);
         Self {
             child: Mutex::new(child),
@@ -133,6 +139,13 @@ impl Server {
     /// SIGKILL, from any thread. The process runs no further instruction once this returns.
     pub(crate) fn kill(&self) {
         self.child.lock().unwrap().kill().unwrap();
+    }
+
+    /// SIGKILL, whoever else sends it too, and the end of the process: its locks are free then.
+    pub(crate) fn end(&self) {
+        let mut child = self.child.lock().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     /// Sends a signal by name, for example `TERM`.
