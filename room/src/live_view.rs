@@ -1,7 +1,7 @@
 //! Live Views: one small declarative panel per Task, published by its primary agent (rooms 14).
 //!
 //! [`Draft::parse`] checks the shape in the contract's order and gives three families of faults;
-//! [`Views::admit`] checks it against what the Task shows now. A draft that passed keeps only
+//! `Views::admit` checks it against what the Task shows now. A draft that passed keeps only
 //! compact JSON text: the room never looks inside it again.
 //!
 //! The size is measured on the completed snapshot (with Task and author). An author's id always

@@ -1,4 +1,4 @@
-//! The state of a room: plain data, changed only by [`crate::apply`].
+//! The state of a room: plain data, changed only by `apply`.
 //!
 //! Agent lease ends and last-seen times live beside the log (a restart folds them in again);
 //! everything under [`State::live`] is lost with the activation; the rest is the fold of the

@@ -82,7 +82,7 @@ impl fmt::Debug for Payload {
     }
 }
 
-/// A body of known length in up to [`PIECES_MAX`] pieces.
+/// A body of known length in up to `PIECES_MAX` pieces.
 #[derive(Default)]
 pub struct ReplyBody {
     pieces: [Bytes; PIECES_MAX],

@@ -17,7 +17,7 @@ tasks and exchange files. Start with create_room, or join_room with a room id fr
 the participantHandle secret and pass it to every later call. Poll wait_for_events and honour \
 retryAfterMs. Leave with leave_room.";
 
-/// The prepared answers, each without [`HEAD`] and the id: `,"result":...}`.
+/// The prepared answers, each without `HEAD` and the id: `,"result":...}`.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     pub(crate) discover: Bytes,

@@ -77,7 +77,7 @@ struct Input {
     runtime_features: Features,
 }
 
-/// The answer's shape; built by [`join_room::join`], `participantHandle` and `invite` are added
+/// The answer's shape; built by `join_room::join`, `participantHandle` and `invite` are added
 /// by the edge.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

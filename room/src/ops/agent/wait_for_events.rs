@@ -75,7 +75,7 @@ pub(crate) struct Input {
     pub timeout_seconds: u64,
 }
 
-/// The answer's shape; built as bytes in [`wait::answer`], `retryAfterMs` is added by the host.
+/// The answer's shape; built as bytes in `wait::answer`, `retryAfterMs` is added by the host.
 #[derive(Serialize, JsonSchema, Debug)]
 #[serde(rename_all = "camelCase")]
 pub struct Output<'a> {
