@@ -18,6 +18,7 @@ use room::catalog::Tool;
 use room::reject::Code;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
 
 use self::arguments::Arguments;
 use crate::cadence::Cadence;
@@ -37,6 +38,8 @@ pub const HANDLE_ARGUMENT: &str = "participantHandle";
 pub const ROOM_ID_TRIES_MAX: u32 = 3;
 /// Uploads on their way to nodes at once, in bytes; more is answered `overloaded`.
 pub const BLOB_INFLIGHT_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// What a wait is given to be answered while waits are ended: one that is not held needs less.
+pub const WAIT_GRACE: Duration = Duration::from_millis(250);
 
 /// One call of a tool, as the protocol layer hands it over.
 #[derive(Clone, Copy)]
@@ -99,6 +102,8 @@ pub struct Pipeline {
     call_timeout: Duration,
     hold_max: Duration,
     blob_inflight: AtomicUsize,
+    /// No wait is held from now on.
+    no_holding: CancellationToken,
 }
 
 /// Whom and what an admitted call addresses.
@@ -121,6 +126,7 @@ impl Pipeline {
             call_timeout: config.call_timeout,
             hold_max: config.hold_max,
             blob_inflight: AtomicUsize::new(0),
+            no_holding: CancellationToken::new(),
         }
     }
 
@@ -137,6 +143,13 @@ impl Pipeline {
                 Outcome::Refused(refusal)
             }
         }
+    }
+
+    /// From now on every wait that is not answered within [`WAIT_GRACE`] is refused with
+    /// `room_unavailable`, those that are held already at once: this gateway goes. No answer is
+    /// invented, and clients still have their cursors (cluster 2.10).
+    pub fn end_waits(&self) {
+        self.no_holding.cancel();
     }
 
     /// Whether calls can be sent at all.
@@ -263,10 +276,22 @@ impl Pipeline {
 
     async fn routed(&self, request: &Request, wait: bool) -> Reply {
         let node = self.routes.node(&request.object);
-        if wait {
-            return node.call(request).await;
-        }
         let started = clock::now();
+        if wait {
+            let over = async {
+                self.no_holding.cancelled().await;
+                tokio::time::sleep_until(started + WAIT_GRACE).await;
+            };
+            // An answer that is there goes first.
+            return tokio::select! {
+                biased;
+                reply = node.call(request) => reply,
+                () = over => {
+                    let refusal = Refusal::room_unavailable();
+                    Reply { result: Err(refusal), next_wait_ms: None }
+                }
+            };
+        }
         let reply = node.call(request).await;
         self.metrics.call_seconds.observe(started.elapsed().as_secs_f64());
         reply

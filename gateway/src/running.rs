@@ -82,10 +82,10 @@ impl Gateway {
             &app_url,
         ));
         let (stop, end) = (CancellationToken::new(), CancellationToken::new());
-        let admin = admin(pipeline, &edge, metrics, vec![own, registry]);
+        let admin = admin(Arc::clone(&pipeline), &edge, metrics, vec![own, registry]);
         let admin = tokio::spawn(admin.serve(admin_listener, end.clone()));
         let edge = tokio::spawn(serve(listener, edge, stop.clone()));
-        Ok(Running { address, admin_address, stop, end, edge, admin })
+        Ok(Running { address, admin_address, pipeline, stop, end, edge, admin })
     }
 }
 
@@ -112,6 +112,7 @@ fn admin(
 pub struct Running {
     address: SocketAddr,
     admin_address: SocketAddr,
+    pipeline: Arc<Pipeline>,
     /// No new connections from now on.
     stop: CancellationToken,
     /// Nothing at all from now on.
@@ -133,10 +134,12 @@ impl Running {
         self.admin_address
     }
 
-    /// Stops to accept, lets what is under way finish until `deadline`, then cuts the rest.
-    /// Returns whether everything finished by itself. The node must outlive this.
+    /// Stops to accept, refuses held waits, lets what else is under way finish until `deadline`,
+    /// then cuts the rest. Returns whether everything finished by itself. The node must outlive
+    /// this.
     pub async fn drain(mut self, deadline: Instant) -> bool {
         self.stop.cancel();
+        self.pipeline.end_waits();
         let finished = tokio::time::timeout_at(deadline, &mut self.edge).await;
         self.end.cancel();
         matches!(finished, Ok(Ok(true)))

@@ -1,6 +1,7 @@
 mod bench;
 mod canary;
 
+use futures_util::FutureExt as _;
 use object::{Class, Reject};
 use serde_json::json;
 
@@ -160,6 +161,35 @@ async fn a_refused_poll_costs_no_node_call_and_no_guard_token() {
     assert_eq!(bench.code(&WAIT, &args).await, "wait_rate_limited");
     bench.clock.advance(Duration::from_millis(1));
     assert_eq!(bench.code(&WAIT, &args).await, "success");
+}
+
+#[tokio::test(start_paused = true)]
+async fn waits_end_with_their_gateway_and_other_calls_go_on() {
+    let bench = Bench::start(|call| match &*call.op {
+        "wait_for_events" if call.object == "quick" => Act::Wait(r#"{"events":[]}"#, 0),
+        "wait_for_events" => Act::Silence,
+        _ => Act::Gather(2),
+    })
+    .await;
+    let args = |room| format!(r#"{{"participantHandle":"{}"}}"#, bench.handle(room, 1));
+    let (held, late) = (args("held"), args("late"));
+    let mut wait = std::pin::pin!(bench.code(&WAIT, &held));
+    let mut work = std::pin::pin!(bench.code(&PARK, &held));
+    assert_eq!(wait.as_mut().now_or_never(), None);
+    assert_eq!(work.as_mut().now_or_never(), None);
+    tokio::time::advance(WAIT_GRACE).await;
+    let begun = clock::now();
+    bench.pipeline.end_waits();
+    assert_eq!(wait.await, "room_unavailable");
+    assert_eq!(clock::now() - begun, Duration::ZERO, "held waits end at once");
+    // One that comes later is still answered, but not held.
+    assert_eq!(bench.code(&WAIT, &args("quick")).await, "success");
+    let begun = clock::now();
+    let Outcome::Refused(refusal) = bench.call(&WAIT, &late).await else { panic!("answered") };
+    assert_eq!((&*refusal.code, refusal.retryable), ("room_unavailable", true));
+    assert_eq!(clock::now() - begun, WAIT_GRACE);
+    let (first, second) = tokio::join!(work, bench.code(&SEND, &held));
+    assert_eq!((&*first, &*second), ("success", "success"));
 }
 
 #[tokio::test(start_paused = true)]

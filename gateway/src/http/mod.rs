@@ -71,7 +71,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Longest drain: held waits end within their hold time, calls within their timeout.
+    /// Longest drain: held waits are refused at once, calls end within their timeout.
     const DRAIN_MAX: Duration = Duration::from_secs(20);
 
     /// The HTTP part of a gateway's settings, for a gateway that listens at `listen`. With an

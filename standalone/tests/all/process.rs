@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::http::Http;
 use crate::mcp::{Client, Era};
+use crate::metrics::{scrape, sum};
 use crate::server::{FAST, Server, run};
 
 #[tokio::test]
@@ -187,6 +188,43 @@ async fn either_signal_drains_and_the_next_start_finds_everything() {
     let texts: Vec<&Value> =
         context["events"].as_array().unwrap().iter().map(|event| &event["text"]).collect();
     assert_eq!(texts, ["TERM", "INT"]);
+}
+
+#[tokio::test]
+async fn a_held_wait_is_refused_by_a_drain_and_its_cursor_stays_good() {
+    let dir = tempfile::tempdir().unwrap();
+    let held = ["--mcp-longpoll-enabled=true", "--hold-ms-max=20000"];
+    let server = Server::start_in(dir.path(), &[&FAST[..], &held].concat());
+    let mut client = Client::new(server.mcp, Era::Modern);
+    let made = client.call("create_room", json!({"name": "Ana"})).await.unwrap().ok();
+    let wait = json!({"participantHandle": made["participantHandle"], "cursor": made["cursor"],
+        "timeoutSeconds": 20});
+    let parked =
+        async { while sum(&scrape(server.admin).await, "roomring_parked_held_calls", "") < 1.0 {} };
+    {
+        let mut answer = std::pin::pin!(client.call("wait_for_events", wait.clone()));
+        tokio::select! {
+            answer = &mut answer => panic!("not held: {answer:?}"),
+            () = parked => server.signal("TERM"),
+        }
+        // Held to its end it would be a success.
+        let answer = answer.await.unwrap();
+        assert_eq!((answer.code(), &answer.value["retryable"]), ("room_unavailable", &json!(true)));
+    }
+    let ended = server.wait();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("ran out of time"), "{}", ended.stderr);
+
+    let server = Server::start_in(dir.path(), &FAST);
+    let mut client = Client::new(server.mcp, Era::Modern);
+    let join = json!({"roomId": made["invite"]["roomId"], "name": "Ben"});
+    let joined = client.call("join_room", join).await.unwrap().ok();
+    let text = json!({"participantHandle": joined["participantHandle"], "text": "kept"});
+    client.call("send_text", text).await.unwrap().ok();
+    let answer = client.call("wait_for_events", wait).await.unwrap().ok();
+    let texts: Vec<&Value> =
+        answer["events"].as_array().unwrap().iter().map(|event| &event["text"]).collect();
+    assert!(texts.contains(&&json!("kept")), "{answer}");
 }
 
 #[tokio::test]
