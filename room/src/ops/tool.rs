@@ -31,8 +31,10 @@ pub(super) fn build(op: &'static Op, text: &'static ToolText) -> Tool {
     }
 }
 
+/// The root's own description speaks to readers of the code, not to clients: it is left out.
 fn titled(mut schema: Value, title: &str) -> Value {
     if let Some(map) = schema.as_object_mut() {
+        map.remove("description");
         map.insert("title".into(), Value::from(format!("{title}: result")));
     }
     schema

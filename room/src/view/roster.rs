@@ -23,7 +23,7 @@ impl<'a> AuthorView<'a> {
     }
 }
 
-/// A participant as everybody sees it (rooms 5.1).
+/// A participant as everybody sees it.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ParticipantView<'a> {
@@ -105,7 +105,7 @@ impl<'a> CapabilitiesView<'a> {
     }
 }
 
-/// One line of the roster in a wait's answer (rooms 5.2).
+/// One line of the roster in a wait's answer.
 #[derive(Serialize, JsonSchema)]
 pub struct RosterEntry<'a> {
     pub id: Uuid,
@@ -129,7 +129,7 @@ impl<'a> RosterEntry<'a> {
     }
 }
 
-/// A runtime host's projection (rooms 5.3).
+/// A runtime host's projection.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HostView<'a> {
