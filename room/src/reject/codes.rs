@@ -158,7 +158,7 @@ codes! {
         "This MIME type is not accepted; use one the schema lists.";
     AttachmentUnavailable = "attachment_unavailable", NotFound, false, Room,
         "The attachment is not kept any more or is not for this participant; ask its sender to upload it again.";
-    MissingRoomCapability = "missing_room_capability", Invalid, false, Edge,
+    MissingRoomCapability = "missing_room_capability", Invalid, false, Unused,
         "The request lacks the room, participant or token header.";
     // Surfaces.
     SurfaceAgentOnly = "surface_agent_only", Forbidden, false, Unused,
@@ -175,7 +175,7 @@ codes! {
         "A snapshot may be replaced every 2 seconds; wait `retryAfterMs` milliseconds.";
     SurfaceCapacityExceeded = "surface_capacity_exceeded", Limit, true, Room,
         "Three agents already show a snapshot; try again when one has cleared its own.";
-    SurfaceUnavailable = "surface_unavailable", NotFound, true, Edge,
+    SurfaceUnavailable = "surface_unavailable", NotFound, true, Unused,
         "The snapshot's bytes cannot be read; look at the roster for the current snapshotId.";
     SurfaceNotFound = "surface_not_found", NotFound, false, Room,
         "This participant is not in the room or shows no snapshot.";
@@ -209,7 +209,7 @@ codes! {
         "Only the Task's primary agent may publish its app.";
     GeneratedAppCapacity = "generated_app_capacity", Limit, false, Room,
         "The room already keeps 4 generated apps.";
-    GeneratedAppUnavailable = "generated_app_unavailable", NotFound, true, Edge,
+    GeneratedAppUnavailable = "generated_app_unavailable", NotFound, true, Unused,
         "The app's bytes cannot be read; publish it again.";
     GeneratedAppNotFound = "generated_app_not_found", NotFound, false, Room,
         "The room keeps no generated app with this instance id.";

@@ -56,8 +56,8 @@ pub static OP: Op = Op {
             read_attachment for files. \
             Side effects: renews your lease; nothing else. \
             Limits: only the current snapshot can be read, at most 786,432 bytes. \
-            Errors: surface_not_found, surface_changed, surface_unavailable, invalid_participant_handle, \
-            agent_only, room_expired, rate_limited, invalid_arguments, room_unavailable.",
+            Errors: surface_not_found, surface_changed, invalid_participant_handle, agent_only, \
+            room_expired, rate_limited, invalid_arguments, room_unavailable.",
         annotations: Annotations {
             read_only: true,
             destructive: false,
