@@ -2,6 +2,7 @@
 //!
 //! `room` never awaits, reads a clock, draws randomness or names a protocol.
 #![forbid(unsafe_code)]
+#![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod app;
 pub mod budget;

@@ -38,10 +38,12 @@ pub(crate) fn add(before: &State, settings: &Settings, decision: &mut Decision) 
 fn forget(before: &State, decision: &mut Decision) {
     let mut signals = Vec::new();
     for event in &decision.events {
-        let (who, left) = match event {
-            Event::Left { participant, .. } => (*participant, true),
-            Event::Disconnected { participant, .. } => (*participant, false),
-            _ => continue,
+        let (who, left) = if let Event::Left { participant, .. } = event {
+            (*participant, true)
+        } else if let Event::Disconnected { participant, .. } = event {
+            (*participant, false)
+        } else {
+            continue;
         };
         if before.live.activities.iter().any(|activity| activity.agent == who) {
             signals.push(Signal::ActivityCleared { agent: who, scope_id: None });
@@ -98,7 +100,25 @@ fn human_frames(after: &State, settings: &Settings, events: &[Event]) -> Vec<Vec
             }
             // Browsers get the new state of an app by a frame of its own.
             Event::Remembered { .. } | Event::AppStateSet { .. } => {}
-            _ => changed = true,
+            Event::AgentJoined(_)
+            | Event::HumanJoined { .. }
+            | Event::Connected { .. }
+            | Event::Disconnected { .. }
+            | Event::Left { .. }
+            | Event::CapabilitiesSet { .. }
+            | Event::HostSet { .. }
+            | Event::SurfacePublished { .. }
+            | Event::SurfaceCleared { .. }
+            | Event::LiveViewPublished(_)
+            | Event::AppPublished(_)
+            | Event::AppUpdated(_)
+            | Event::TranscriptStarted { .. }
+            | Event::TranscriptStopped { .. }
+            | Event::TranscriptAppended(_)
+            | Event::MeetingNotesStarted { .. }
+            | Event::MeetingNotesStopped { .. }
+            | Event::AgentVoiceGranted { .. }
+            | Event::AgentVoiceRevoked { .. } => changed = true,
         }
     }
     if changed {

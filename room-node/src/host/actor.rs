@@ -214,10 +214,7 @@ async fn settle<O: Object>(
         }
         Committed::NotDestroyed(reason) => {
             tracing::warn!(%reason, "object was not destroyed; it is read again");
-            batch.not_ended(match reason {
-                store::Error::Unknown { .. } => error::outcome_unknown(),
-                _ => error::unavailable(),
-            });
+            batch.not_ended(not_stored(&reason));
             release(host, entry, live, batch);
             Some(End::Rebuild)
         }
@@ -246,6 +243,15 @@ async fn settle<O: Object>(
             batch.refuse(&error::outcome_unknown());
             Some(End::Rebuild)
         }
+    }
+}
+
+// What callers are told of a change that the store did not confirm.
+const fn not_stored(reason: &store::Error) -> Reject {
+    if matches!(reason, store::Error::Unknown { .. }) {
+        error::outcome_unknown()
+    } else {
+        error::unavailable()
     }
 }
 

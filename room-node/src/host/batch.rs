@@ -156,7 +156,7 @@ impl Batch {
         for message in self.into_messages() {
             match message {
                 Message::Call(call) if call.blob == Some(blob) => named.push(call),
-                other => rest.push(other),
+                other @ (Message::Call(_) | Message::Disconnect { .. }) => rest.push(other),
             }
         }
         (named, rest)

@@ -164,7 +164,10 @@ async fn append_once<O: Object>(host: &Inner<O>, live: &mut Live<O>, append: App
                 Err(_elapsed) => Landed::Unknown,
             }
         }
-        landed => landed,
+        landed @ (Landed::Stored
+        | Landed::Resolved
+        | Landed::BlobMissing(_)
+        | Landed::Failed(_)) => landed,
     }
 }
 
@@ -202,7 +205,9 @@ async fn resolve<O: Object>(host: &Inner<O>, fence: &mut Fence, mut append: Appe
         match Landed::from(host.store.append(append.clone()).await) {
             Landed::Stored => return Landed::Resolved,
             Landed::Unknown => {}
-            landed => return landed,
+            landed @ (Landed::Resolved | Landed::BlobMissing(_) | Landed::Failed(_)) => {
+                return landed;
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! [`Host::call`] is the whole way of a call: cadence, blob, mailbox, answer. One task per active
 //! object decides and stores (`actor`); everything impure an object needs is made here.
+#![warn(clippy::wildcard_enum_match_arm)]
 
 mod activation;
 mod actor;

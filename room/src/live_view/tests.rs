@@ -211,10 +211,7 @@ fn the_size_is_that_of_the_completed_snapshot() {
         children.push(json!({"type": "Text", "text": "x".repeat(fill)}));
         draft_with(json!({"type": "Row", "children": children}), json!({}))
     };
-    let measure = |fill| match fitting(fill) {
-        Value::Object(map) => completed_bytes(&map, "plan-0001"),
-        _ => 0,
-    };
+    let measure = |fill| completed_bytes(fitting(fill).as_object().unwrap(), "plan-0001");
     let fill = 1 + LIVE_VIEW_BYTES_MAX - measure(1);
     assert!((1..=400).contains(&fill), "{fill}");
     assert_eq!(measure(fill), LIVE_VIEW_BYTES_MAX);

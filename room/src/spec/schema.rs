@@ -77,10 +77,7 @@ fn kind(kind: &Kind) -> Map<String, Value> {
         }),
         Kind::Handle => json!({"type": "string", "minLength": 1}),
     };
-    match value {
-        Value::Object(map) => map,
-        _ => Map::new(),
-    }
+    if let Value::Object(map) = value { map } else { Map::new() }
 }
 
 fn text(rule: &Text) -> Value {
@@ -104,7 +101,16 @@ fn note(kind: &Kind) -> Option<String> {
         Kind::Text(rule) => (rule, ""),
         Kind::List { item: Kind::Text(rule), .. } => (rule, "each "),
         Kind::Map { value, .. } => (value, "each value "),
-        _ => return None,
+        Kind::Int { .. }
+        | Kind::Bool
+        | Kind::Word(_)
+        | Kind::List { .. }
+        | Kind::Object(_)
+        | Kind::Json { .. }
+        | Kind::Uuid
+        | Kind::Base64
+        | Kind::JsonBlob { .. }
+        | Kind::Handle => return None,
     };
     let trimmed = if rule.trim { ", white space around it removed first" } else { "" };
     Some(format!("({what}{}-{} UTF-16 code units{trimmed})", rule.min, rule.max))

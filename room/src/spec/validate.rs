@@ -11,9 +11,10 @@ const FAULTS_MAX: usize = 32;
 
 pub(super) fn faults(fields: &[Field], args: &Value, has_blob: bool) -> Vec<Fault> {
     let mut finder = Finder { faults: Vec::new(), has_blob };
-    match args {
-        Value::Object(map) => finder.object(fields, map, ""),
-        _ => finder.add("", "type", "Expected a JSON object.".into()),
+    if let Value::Object(map) = args {
+        finder.object(fields, map, "");
+    } else {
+        finder.add("", "type", "Expected a JSON object.".into());
     }
     finder.faults
 }
@@ -41,7 +42,15 @@ impl Finder {
                     }
                     continue;
                 }
-                _ => {}
+                Kind::Text(_)
+                | Kind::Int { .. }
+                | Kind::Bool
+                | Kind::Word(_)
+                | Kind::List { .. }
+                | Kind::Map { .. }
+                | Kind::Object(_)
+                | Kind::Json { .. }
+                | Kind::Uuid => {}
             }
             let at = || join(path, field.name);
             match map.get(field.name) {

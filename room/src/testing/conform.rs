@@ -44,7 +44,13 @@ fn find(schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
     let schema = match schema {
         Value::Bool(true) => return,
         Value::Object(schema) => schema,
-        _ => return faults.push(format!("{at}: nothing is allowed")),
+        Value::Null
+        | Value::Bool(false)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_) => {
+            return faults.push(format!("{at}: nothing is allowed"));
+        }
     };
     for (keyword, rule) in schema {
         match keyword.as_str() {
