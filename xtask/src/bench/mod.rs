@@ -93,14 +93,19 @@ fn build(root: &Path, bench: &Bench) -> Result<PathBuf, String> {
     let args = ["bench", "--locked", "--no-run", "--quiet", "--message-format", "json"];
     let package = ["--package", bench.package];
     let out = child::output(root, "cargo", &[&args[..], &package, &target].concat())?;
-    executable(&out).ok_or_else(|| format!("cargo named no program for {}", bench.name))
+    executable(&out, bench.name).ok_or_else(|| format!("cargo named no program for {}", bench.name))
 }
 
-/// The last program named in cargo's messages.
-fn executable(messages: &str) -> Option<PathBuf> {
+/// The program of this benchmark among cargo's messages: a package's binaries are built and named
+/// beside its benchmarks.
+fn executable(messages: &str, name: &str) -> Option<PathBuf> {
     let mut programs = messages.lines().filter_map(|line| {
         let message: Value = serde_json::from_str(line).ok()?;
-        Some(PathBuf::from(message.get("executable")?.as_str()?))
+        let target = message.get("target")?;
+        let is_bench = target.get("kind")?.as_array()?.iter().any(|kind| kind == "bench");
+        let ours = is_bench && target.get("name")?.as_str()? == name;
+        let program = message.get("executable")?.as_str()?;
+        ours.then(|| PathBuf::from(program))
     });
     programs.next_back()
 }
@@ -141,12 +146,12 @@ mod tests {
 
     #[test]
     fn the_program_is_read_from_cargos_messages() {
-        let messages = "\
-{\"reason\":\"compiler-artifact\",\"executable\":null}
-{\"reason\":\"compiler-artifact\",\"executable\":\"/t/store-1\"}
-{\"reason\":\"build-finished\",\"success\":true}
-";
-        assert_eq!(executable(messages), Some(PathBuf::from("/t/store-1")));
-        assert_eq!(executable("not json"), None);
+        let messages = r#"{"reason":"compiler-artifact","target":{"kind":["lib"],"name":"store"},"executable":null}
+{"reason":"compiler-artifact","target":{"kind":["bench"],"name":"store"},"executable":"/t/store-1"}
+{"reason":"compiler-artifact","target":{"kind":["bin"],"name":"store"},"executable":"/t/store"}
+{"reason":"build-finished","success":true}"#;
+        assert_eq!(executable(messages, "store"), Some(PathBuf::from("/t/store-1")));
+        assert_eq!(executable(messages, "edge"), None);
+        assert_eq!(executable("not json", "store"), None);
     }
 }
