@@ -1,0 +1,26 @@
+//! Who is in the cluster, and which node owns which bucket.
+//!
+//! The pure half: [`bucket()`] says in which of [`BUCKETS`] buckets an object lies, a [`View`] is a
+//! numbered list of the live members, and a [`Placement`] turns a view into a [`Table`] that names
+//! the owner of every bucket and whom to ask next. All of it is a hint: who may write an object is
+//! decided by its fence in the store, never here.
+//!
+//! Absent on purpose: objects, rooms, calls. Both the gateway and the node build on this crate and
+//! must come to the same table from the same view; [`PLACEMENT_VERSION`] names the arithmetic.
+
+#![forbid(unsafe_code)]
+
+pub mod bucket;
+pub mod ring;
+pub mod table;
+pub mod view;
+
+pub use bucket::{BUCKETS, Bucket, BucketSet, bucket};
+pub use ring::Ring;
+pub use table::{Now, Placement, Table};
+pub use view::{Incarnation, Member, ParseError, State, View};
+
+/// Version of everything that decides where an object lies: the bucket function, their number, and
+/// the ring. It is stored in the node table, and a node with another one cannot join. Raise it with
+/// any change that moves a golden value in the tests of this crate.
+pub const PLACEMENT_VERSION: u32 = 1;
