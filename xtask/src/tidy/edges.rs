@@ -9,7 +9,7 @@ use crate::tree::Tree;
 
 /// Pairs that never depend on one another, in this direction, however indirectly; `*` is any
 /// member.
-const FORBIDDEN: [(&str, &str, &str); 11] = [
+const FORBIDDEN: [(&str, &str, &str); 12] = [
     ("gateway", "room-node", "the two meet on the wire only (proto)"),
     ("room-node", "gateway", "the two meet on the wire only (proto)"),
     ("object", "*", "the contract depends on nothing of ours"),
@@ -19,6 +19,7 @@ const FORBIDDEN: [(&str, &str, &str); 11] = [
     ("membership", "object", "membership knows members and buckets, no objects"),
     ("membership", "room-node", "both halves build on membership, not the other way"),
     ("membership", "gateway", "both halves build on membership, not the other way"),
+    ("redis-link", "*", "links know Redis and nothing of ours"),
     ("loadtest", "*", "the load tester is a black box"),
     ("xtask", "*", "the tasks must build when nothing else does"),
 ];

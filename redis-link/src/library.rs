@@ -1,0 +1,165 @@
+//! One Lua text, two forms: a library of functions, or one script a function.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use redis::{Cmd, Value};
+
+use crate::socket::{Socket, SocketError};
+use crate::{Call, Library, OpenError};
+
+/// How a primary runs functions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Form {
+    /// FCALL.
+    Functions,
+    /// EVALSHA, because FUNCTION is forbidden or unknown there.
+    Scripts,
+}
+
+/// All functions of a link.
+#[derive(Debug)]
+pub(crate) struct Shelf {
+    libraries: Vec<Volume>,
+    functions: HashMap<&'static str, Function>,
+}
+
+#[derive(Debug)]
+struct Volume {
+    name: &'static str,
+    source: String,
+}
+
+#[derive(Debug)]
+struct Function {
+    registered: String,
+    script: String,
+    digest: String,
+}
+
+impl Shelf {
+    pub(crate) fn new(libraries: &'static [Library]) -> Result<Self, OpenError> {
+        let mut shelf = Self { libraries: Vec::new(), functions: HashMap::new() };
+        for library in libraries {
+            shelf.add(library)?;
+        }
+        Ok(shelf)
+    }
+
+    fn add(&mut self, library: &'static Library) -> Result<(), OpenError> {
+        let wrong = |why: &str| OpenError::BadLibrary { name: library.name, why: why.to_owned() };
+        if !is_name(library.name) {
+            return Err(wrong("its name has other signs than letters, digits and _"));
+        }
+        let mut source = format!("#!lua name={}\n{}\n", library.name, library.code);
+        let writing = library.functions.iter().map(|name| (*name, false));
+        let reading = library.reads.iter().map(|name| (*name, true));
+        for (name, reads) in writing.chain(reading) {
+            if !is_name(name) {
+                return Err(wrong("a function's name has other signs than letters, digits and _"));
+            }
+            let registered = format!("{}_{name}", library.name);
+            let flags = if reads { ", flags={'no-writes'}" } else { "" };
+            let line = writeln!(
+                source,
+                "redis.register_function{{function_name='{registered}', callback={name}{flags}}}"
+            );
+            line.map_err(|_| wrong("it cannot be written out"))?;
+            let first = if reads { "#!lua flags=no-writes" } else { "#!lua" };
+            let script = format!("{first}\n{}\nreturn {name}(KEYS, ARGV)\n", library.code);
+            let digest = digest(script.as_bytes());
+            let function = Function { registered, script, digest };
+            if self.functions.insert(name, function).is_some() {
+                return Err(wrong("a function's name is taken already"));
+            }
+        }
+        self.libraries.push(Volume { name: library.name, source });
+        Ok(())
+    }
+
+    pub(crate) fn has(&self, function: &str) -> bool {
+        self.functions.contains_key(function)
+    }
+
+    /// The command that runs a call; none if there is no such function.
+    pub(crate) fn command(&self, call: &Call, form: Form) -> Option<Cmd> {
+        let function = self.functions.get(call.function)?;
+        let (verb, name) = match (form, call.writes) {
+            (Form::Functions, true) => ("FCALL", &function.registered),
+            (Form::Functions, false) => ("FCALL_RO", &function.registered),
+            (Form::Scripts, true) => ("EVALSHA", &function.digest),
+            (Form::Scripts, false) => ("EVALSHA_RO", &function.digest),
+        };
+        let mut command = redis::cmd(verb);
+        command.arg(name).arg(call.keys.len());
+        for part in call.keys.iter().chain(&call.args) {
+            command.arg(part.as_ref());
+        }
+        Some(command)
+    }
+
+    /// Loads everything on a primary, as functions if they are allowed there, else as scripts.
+    pub(crate) async fn load(&self, socket: &Socket) -> Result<Form, LoadError> {
+        for library in &self.libraries {
+            let mut command = redis::cmd("FUNCTION");
+            command.arg("LOAD").arg("REPLACE").arg(library.source.as_bytes());
+            match socket.one(command).await? {
+                // Unknown before 7.0 has the code ERR, as has a fault in the code; SCRIPT LOAD then
+                // tells the two apart, since a fault is one there too.
+                Value::ServerError(e) if matches!(e.code(), "NOPERM" | "ERR") => {
+                    let why = e.details().unwrap_or_default().to_owned();
+                    return self.load_scripts(socket, library.name, why).await;
+                }
+                Value::ServerError(e) => return Err(refused(library.name, &e)),
+                _ => {}
+            }
+        }
+        Ok(Form::Functions)
+    }
+
+    async fn load_scripts(
+        &self,
+        socket: &Socket,
+        library: &'static str,
+        why: String,
+    ) -> Result<Form, LoadError> {
+        for function in self.functions.values() {
+            let mut command = redis::cmd("SCRIPT");
+            command.arg("LOAD").arg(function.script.as_bytes());
+            match socket.one(command).await? {
+                Value::ServerError(e) => return Err(refused(library, &e)),
+                Value::BulkString(found) if found == function.digest.as_bytes() => {}
+                Value::SimpleString(found) if found == function.digest => {}
+                _ => {
+                    let why = "SCRIPT LOAD answered another digest than the script's".to_owned();
+                    return Err(LoadError::Refused { library, why });
+                }
+            }
+        }
+        tracing::warn!(library, why, "FUNCTION is refused there; scripts are used instead");
+        Ok(Form::Scripts)
+    }
+}
+
+/// Why the functions are not loaded.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum LoadError {
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    #[error("{library}: {why}")]
+    Refused { library: &'static str, why: String },
+}
+
+fn refused(library: &'static str, error: &redis::ServerError) -> LoadError {
+    let why = format!("{} {}", error.code(), error.details().unwrap_or_default());
+    LoadError::Refused { library, why }
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// SHA-1 in hexadecimal digits, as Redis names scripts.
+fn digest(bytes: &[u8]) -> String {
+    redis::Script::new(&String::from_utf8_lossy(bytes)).get_hash().to_owned()
+}
