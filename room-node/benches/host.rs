@@ -27,6 +27,7 @@ use object::{Caller, Object, ObjectId, ParticipantId, RequestId};
 use prometheus::Registry;
 use room::Room;
 use room_node::clock::Clock;
+use room_node::cluster::Alone;
 use room_node::config::Config;
 use room_node::host::{Host, Request};
 use room_node::store::Incarnation;
@@ -87,7 +88,8 @@ fn start<O: Object>(settings: O::Settings) -> Host<O> {
         ..Config::default()
     };
     let me = Incarnation { node: "node".into(), boot: 1 };
-    Host::start(config, settings, Arc::new(Nothing), Clock::system(), me, &Registry::new()).unwrap()
+    let (clock, alone) = (Clock::system(), Arc::new(Alone::default()));
+    Host::start(config, settings, Arc::new(Nothing), clock, me, alone, &Registry::new()).unwrap()
 }
 
 async fn wake<O: Object>(host: &Host<O>, op: &str, args: &'static str, awake: &mut u64) {
@@ -104,6 +106,8 @@ async fn wake<O: Object>(host: &Host<O>, op: &str, args: &'static str, awake: &m
             age_ms: 0,
             deadline: host.clock().mono().plus(60_000),
             connection: 0,
+            view: 0,
+            hops: 0,
         };
         let response = host.call(request).await;
         assert!(response.result.is_ok(), "{response:?}");

@@ -16,6 +16,7 @@ use prometheus::Registry;
 use proto::v1::room_node_client::RoomNodeClient;
 use room::Room;
 use room_node::clock::Clock;
+use room_node::cluster::Alone;
 use room_node::host::Host;
 use room_node::store::embedded::{Embedded, OpenError, Options};
 use room_node::store::memory::Memory;
@@ -85,7 +86,8 @@ pub async fn start(config: &Config) -> Result<Running, StartError> {
         disk.register(&registry)?;
     }
     let (of_host, of_rooms) = (settings::host(config), settings::room(config));
-    let host = Host::<Room>::start(of_host, of_rooms, store, clock, me, &registry)?;
+    let alone = Arc::new(Alone::default());
+    let host = Host::<Room>::start(of_host, of_rooms, store, clock, me, alone, &registry)?;
     // The service bounds its messages; in one process a second bound has nothing to add.
     let node = RoomNodeClient::new(room_node::rpc::service(host.clone()))
         .max_decoding_message_size(usize::MAX)

@@ -29,6 +29,10 @@ pub struct Request {
     pub deadline: Mono,
     /// Connection the caller came by; 0 for none.
     pub connection: u64,
+    /// The latest membership view its sender knows; 0 for none.
+    pub view: u64,
+    /// How many nodes have sent the call on before.
+    pub hops: u32,
 }
 
 // Arguments may hold message text, so they are never printed.

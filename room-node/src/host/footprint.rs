@@ -11,6 +11,7 @@ use super::directory::{Active, Cause};
 use super::live::Live;
 use super::{Host, actor};
 use crate::clock::Clock;
+use crate::cluster::Alone;
 use crate::config::Config;
 use crate::error;
 use crate::front::book::Book;
@@ -86,7 +87,9 @@ async fn an_idle_activation_costs_at_most_two_kibibytes_before_its_state() {
     let me = Incarnation { node: "node".into(), boot: 1 };
     let registry = prometheus::Registry::new();
     let store = Memory::new(Millis(1));
-    let host = Host::<Null>::start(Config::default(), (), store, clock, me, &registry).unwrap();
+    let alone = Arc::new(Alone::default());
+    let config = Config::default();
+    let host = Host::<Null>::start(config, (), store, clock, me, alone, &registry).unwrap();
     let id = ObjectId::new(Null::KIND, "a").unwrap();
     let entry =
         Arc::new(Active::new(id, Cause::Call, Book::new(host.metrics().cadences.clone()), None));

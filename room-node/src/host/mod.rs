@@ -43,6 +43,7 @@ use self::subscribers::Subscribers;
 use self::tokens::Tokens;
 use self::wheel::Wheel;
 use crate::clock::Clock;
+use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::error::{self, StartError};
 use crate::front::book::Book;
@@ -82,6 +83,7 @@ pub(crate) struct Inner<O: Object> {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Clock,
     pub(crate) me: Incarnation,
+    pub(crate) cluster: Arc<dyn Cluster>,
     pub(crate) metrics: Metrics,
     pub(crate) directory: Directory,
     pub(crate) subscribers: Subscribers,
@@ -105,6 +107,7 @@ impl<O: Object> Host<O> {
         store: Arc<dyn Store>,
         clock: Clock,
         incarnation: Incarnation,
+        cluster: Arc<dyn Cluster>,
         registry: &Registry,
     ) -> Result<Self, StartError> {
         for warning in config.warnings() {
@@ -123,6 +126,7 @@ impl<O: Object> Host<O> {
             directory: Directory::new(),
             draining: CancellationToken::new(),
             me: incarnation,
+            cluster,
             config,
             settings,
             store,
@@ -158,6 +162,18 @@ impl<O: Object> Host<O> {
     #[must_use]
     pub fn incarnation(&self) -> &Incarnation {
         &self.inner.me
+    }
+
+    /// Number of the membership view the host knows; 0 where there is no cluster.
+    #[must_use]
+    pub fn view(&self) -> u64 {
+        self.inner.cluster.view()
+    }
+
+    /// Whether this node may serve now: its lease holds and it is not being drained.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.inner.cluster.is_leased() && !self.is_draining()
     }
 
     /// True once [`Self::drain`] has begun.

@@ -28,6 +28,8 @@ pub(super) fn request<O: Object>(call: v1::Call, now: Mono) -> Result<Request, R
         age_ms: call.age_ms,
         deadline: now.plus(call.deadline_ms.min(DEADLINE_MS_MAX)),
         connection: call.connection,
+        view: call.view,
+        hops: call.hops,
     })
 }
 

@@ -149,7 +149,7 @@ impl<O: Object> Link<O> {
 
     fn tell_draining(&mut self) {
         self.told_draining = true;
-        let draining = v1::Draining { view: 0 };
+        let draining = v1::Draining { view: self.host.view() };
         self.outbox.send(v1::Down { what: Some(v1::down::What::Draining(draining)) });
     }
 

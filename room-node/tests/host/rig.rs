@@ -7,6 +7,7 @@ use bytes::Bytes;
 use object::{Caller, KindTag, Millis, Object as _, ObjectId, ParticipantId, RequestId};
 use prometheus::Registry;
 use room_node::clock::Clock;
+use room_node::cluster::Alone;
 use room_node::config::Config;
 use room_node::host::{Host, Request, Response};
 use room_node::store::memory::Memory;
@@ -58,8 +59,9 @@ impl Rig {
         let me = Incarnation { node: "node".into(), boot };
         let dynamic: Arc<dyn Store> = Arc::<Memory>::clone(&store);
         let registry = Registry::new();
-        let host =
-            Host::start(config.clone(), settings.clone(), dynamic, clock, me, &registry).unwrap();
+        let (of_host, of_counters) = (config.clone(), settings.clone());
+        let alone = Arc::new(Alone::default());
+        let host = Host::start(of_host, of_counters, dynamic, clock, me, alone, &registry).unwrap();
         let requests = AtomicU64::new(boot * 1_000_000);
         Self { host, store, clock, settings, config, boot, requests }
     }
@@ -84,6 +86,8 @@ impl Rig {
             age_ms: 0,
             deadline: self.clock.mono().plus(60_000),
             connection: 0,
+            view: 0,
+            hops: 0,
         }
     }
 

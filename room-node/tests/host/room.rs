@@ -7,6 +7,7 @@ use object::{Caller, Object as _, ObjectId, ParticipantId, RequestId};
 use prometheus::Registry;
 use room::{Room, Settings};
 use room_node::clock::Clock;
+use room_node::cluster::Alone;
 use room_node::config::Config;
 use room_node::host::{Host, Request, Response};
 use room_node::store::memory::Memory;
@@ -32,7 +33,8 @@ impl Stage {
         let dynamic: Arc<dyn Store> = Arc::<Memory>::clone(&store);
         let config = Config::default();
         let registry = Registry::new();
-        let host = Host::start(config, settings, dynamic, clock, me, &registry).unwrap();
+        let alone = Arc::new(Alone::default());
+        let host = Host::start(config, settings, dynamic, clock, me, alone, &registry).unwrap();
         let room = ObjectId::new(Room::KIND, "amber-falcon-0123456789ab").unwrap();
         Self { host, store, room, clock }
     }
@@ -53,6 +55,8 @@ impl Stage {
             age_ms: 0,
             deadline: self.clock.mono().plus(30_000),
             connection: 0,
+            view: 0,
+            hops: 0,
         }
     }
 }

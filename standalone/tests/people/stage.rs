@@ -14,6 +14,7 @@ use prometheus::Registry;
 use proto::v1::room_node_client::RoomNodeClient;
 use room::{CuratedApp, Room};
 use room_node::clock::Clock;
+use room_node::cluster::Alone;
 use room_node::host::Host;
 use room_node::store::memory::Memory;
 use room_node::store::{Incarnation, Store};
@@ -102,7 +103,8 @@ impl Stage {
         let apps = ["bingo", "whiteboard"];
         let apps = apps.map(|id| CuratedApp { app_id: id.into(), title: id.to_uppercase() });
         let of_rooms = room::Settings { room_apps: apps.into(), ..room::Settings::default() };
-        let host = Host::start(of_host, of_rooms, dynamic, clock, me, &Registry::new()).unwrap();
+        let (alone, registry) = (Arc::new(Alone::default()), Registry::new());
+        let host = Host::start(of_host, of_rooms, dynamic, clock, me, alone, &registry).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let grpc = listener.local_addr().unwrap();
         let service = room_node::rpc::service(host.clone());
