@@ -32,6 +32,10 @@ impl Store for Nothing {
         Box::pin(std::future::ready(Err(Error::Absent)))
     }
 
+    fn check(&self, _: ObjectId, _: Fence) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async { Ok(()) })
+    }
+
     fn append(&self, _: Append) -> BoxFuture<'_, Result<Appended>> {
         ready(Appended::Stored)
     }

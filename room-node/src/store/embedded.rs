@@ -278,6 +278,10 @@ impl Store for Embedded {
         Box::pin(self.write(move |reply| Call::Refence { object, old, nonce, now, reply }))
     }
 
+    fn check(&self, object: ObjectId, fence: Fence) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.write(move |reply| Call::Check(object, fence, reply)))
+    }
+
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended>> {
         Box::pin(self.write(move |reply| Call::Append(Box::new(append), reply)))
     }

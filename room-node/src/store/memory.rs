@@ -125,6 +125,10 @@ impl Store for Memory {
         Box::pin(self.run(Method::Refence, move |world| world.refence(&object, old, nonce, now)))
     }
 
+    fn check(&self, object: ObjectId, fence: Fence) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.run(Method::Check, move |world| world.check(&object, fence)))
+    }
+
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended>> {
         Box::pin(self.run(Method::Append, move |world| world.append(append)))
     }

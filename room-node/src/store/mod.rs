@@ -7,6 +7,7 @@
 pub mod embedded;
 mod frame;
 pub mod memory;
+mod sealed;
 
 use std::sync::Arc;
 
@@ -162,6 +163,10 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
         nonce: u64,
         now: Millis,
     ) -> BoxFuture<'_, Result<Claimed>>;
+
+    /// Whether this is still the stored fence: [`Error::Fenced`] if it is not. Changes nothing.
+    /// An owner asks before it answers from memory again once its store may have lost a claim.
+    fn check(&self, object: ObjectId, fence: Fence) -> BoxFuture<'_, Result<()>>;
 
     /// Appends one batch under the fence.
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended>>;

@@ -73,6 +73,7 @@ fn old_fence_is_refused_after_a_claim_by_the_same_node() {
         ];
         for fence in half {
             let fenced = Some(Error::Fenced);
+            assert_eq!(store.check(room.clone(), fence).await.err(), fenced);
             assert_eq!(store.append(append(&room, fence, 0, 1)).await.err(), fenced);
             assert_eq!(store.lease(room.clone(), fence, vec![], None).await.err(), fenced);
             assert_eq!(store.snapshot(room.clone(), fence, snapshot(0)).await.err(), fenced);
@@ -81,6 +82,8 @@ fn old_fence_is_refused_after_a_claim_by_the_same_node() {
             assert_eq!(store.destroy(room.clone(), fence, 0, START).await.err(), fenced);
             assert_eq!(store.refence(room.clone(), fence, 9, START).await.err(), fenced);
         }
+        assert_eq!(store.check(room.clone(), new).await, Ok(()));
+        assert_eq!(store.check(object("nobody"), new).await.err(), Some(Error::Fenced));
         assert_eq!(store.append(append(&room, new, 0, 1)).await, Ok(Appended::Stored));
     });
 }

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use object::{BlobId, Millis, ObjectId};
 use tokio::sync::oneshot;
 
+use super::super::sealed;
 use super::super::{Due, Error, Result};
 use super::disk::{Disk, Table};
 use super::queue::{Queue, Taken};
@@ -90,5 +91,5 @@ fn get_blob(disk: &Disk, now: Millis, object: &ObjectId, blob: BlobId) -> Result
             return Ok(None);
         }
     }
-    record::unseal(bytes, "a blob").map(Some)
+    sealed::unseal(bytes, "a blob").map(Some)
 }

@@ -1,4 +1,4 @@
-//! Stored forms of the embedded store: keys, and values sealed with magic, version and crc32c.
+//! Stored forms of the embedded store: its keys and sealed values.
 //!
 //! These are separate from the live types and hand-numbered, so that the live types may change.
 
@@ -6,13 +6,9 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use object::{BlobId, Millis, ObjectId, ParticipantId};
 use prost::Message;
 
-use super::super::{Error, Frame, Incarnation, Result, Snapshot};
+use super::super::sealed::{seal, unseal};
+use super::super::{Error, Frame, Incarnation, Result};
 use super::meta::Meta;
-
-const MAGIC: [u8; 2] = *b"RS";
-const VERSION: u8 = 1;
-/// magic 2, version 1, crc 4.
-const PRELUDE_BYTES: usize = 7;
 
 /// Kind, length of the name, name: no key of one object is a prefix of another's.
 pub(super) fn object_key(object: &ObjectId) -> Vec<u8> {
@@ -56,33 +52,6 @@ pub(super) fn parse_time_key(mut key: &[u8]) -> Option<(Millis, ObjectId)> {
     let kind = object::KindTag(key.get_u8());
     let name = std::str::from_utf8(key).ok()?;
     Some((at, ObjectId::new(kind, name).ok()?))
-}
-
-/// Wraps a body with magic, version and checksum.
-pub(super) fn seal(body: &[u8]) -> Bytes {
-    let mut out = BytesMut::with_capacity(PRELUDE_BYTES + body.len());
-    out.put_slice(&MAGIC);
-    out.put_u8(VERSION);
-    out.put_u32(crc32c::crc32c(body));
-    out.put_slice(body);
-    out.freeze()
-}
-
-/// Checks and removes the wrapping.
-pub(super) fn unseal(mut bytes: Bytes, what: &'static str) -> Result<Bytes> {
-    if bytes.len() < PRELUDE_BYTES {
-        return Err(Error::Damaged { what });
-    }
-    let magic = [bytes.get_u8(), bytes.get_u8()];
-    let version = bytes.get_u8();
-    let sum = bytes.get_u32();
-    if magic != MAGIC || crc32c::crc32c(&bytes) != sum {
-        return Err(Error::Damaged { what });
-    }
-    if version > VERSION {
-        return Err(Error::Newer { found: u32::from(version) });
-    }
-    Ok(bytes)
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -133,16 +102,6 @@ struct StoredDelta {
     raised: Vec<StoredLease>,
     #[prost(bytes = "bytes", repeated, tag = "4")]
     dropped: Vec<Bytes>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct StoredSnapshot {
-    #[prost(uint32, tag = "1")]
-    schema: u32,
-    #[prost(uint64, tag = "2")]
-    lsn: u64,
-    #[prost(bytes = "bytes", tag = "3")]
-    bytes: Bytes,
 }
 
 /// A log entry: the frame, and what else the append changed. With it an append writes one key,
@@ -241,21 +200,6 @@ pub(super) fn decode_meta(bytes: Bytes) -> Result<Meta> {
         batches: batches.ok_or(damaged)?,
         dead_until: stored.dead_until.map(Millis),
     })
-}
-
-pub(super) fn encode_snapshot(snapshot: &Snapshot) -> Bytes {
-    let stored = StoredSnapshot {
-        schema: snapshot.schema,
-        lsn: snapshot.lsn,
-        bytes: snapshot.bytes.clone(),
-    };
-    seal(&stored.encode_to_vec())
-}
-
-pub(super) fn decode_snapshot(bytes: Bytes) -> Result<Snapshot> {
-    let body = unseal(bytes, "a snapshot")?;
-    let stored = StoredSnapshot::decode(body).map_err(|_| Error::Damaged { what: "a snapshot" })?;
-    Ok(Snapshot { schema: stored.schema, lsn: stored.lsn, bytes: stored.bytes })
 }
 
 fn leases_out(leases: &[(ParticipantId, Millis)]) -> Vec<StoredLease> {

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use object::{BlobId, Millis, ObjectId, ParticipantId};
 
+use super::super::sealed;
 use super::super::{
     Append, Appended, BLOB_BYTES_MAX, ClaimRequest, Claimed, DEAD_MARK_MS, Error, FRAME_BYTES_MAX,
     Fence, Frame, Result, SNAPSHOT_BYTES_MAX, Snapshot,
@@ -73,6 +74,10 @@ impl Writer {
         let claimed = self.claimed(object, &meta, nonce)?;
         self.store(object, meta);
         Ok(claimed)
+    }
+
+    pub(super) fn check(&mut self, object: &ObjectId, fence: Fence) -> Result<()> {
+        self.live(object, fence).map(|_| ())
     }
 
     pub(super) fn append(&mut self, append: Append) -> Result<Appended> {
@@ -165,7 +170,7 @@ impl Writer {
             self.changes.delete(Table::Log, key);
         }
         let key = record::object_key(object);
-        self.changes.put(Table::Snapshot, key, record::encode_snapshot(snapshot));
+        self.changes.put(Table::Snapshot, key, sealed::encode_snapshot(snapshot));
         meta.snapshot_lsn = snapshot.lsn;
         self.store(object, meta);
         Ok(())
@@ -253,7 +258,7 @@ impl Writer {
         self.pending.add(key.clone(), expires, bytes.len())?;
         let expires = Bytes::copy_from_slice(&expires.0.to_be_bytes());
         self.changes.put(Table::Mark, mark_key(b'p', &key), expires);
-        self.changes.put(Table::Blob, key, record::seal(bytes));
+        self.changes.put(Table::Blob, key, sealed::seal(bytes));
         self.touched.insert(object.clone());
         Ok(())
     }
@@ -316,7 +321,7 @@ impl Writer {
             let key = record::object_key(object);
             let stored = self.disk.get(Table::Snapshot, &key)?;
             let stored = stored.ok_or(Error::Damaged { what: "a snapshot is missing" })?;
-            snapshot = Some(record::decode_snapshot(stored)?);
+            snapshot = Some(sealed::decode_snapshot(stored)?);
         }
         let mut at = snapshot.as_ref().map_or(0, |snapshot| snapshot.lsn);
         if at != meta.snapshot_lsn {

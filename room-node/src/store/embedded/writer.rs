@@ -38,6 +38,7 @@ pub(super) enum Call {
         now: Millis,
         reply: Reply<Claimed>,
     },
+    Check(ObjectId, Fence, Reply<()>),
     Append(Box<Append>, Reply<Appended>),
     Lease {
         object: ObjectId,
@@ -187,6 +188,9 @@ impl Writer {
             Call::Append(append, reply) => self.answer(reply, |w| w.append(*append)),
             Call::Lease { object, fence, leases, due, reply } => {
                 self.answer(reply, |w| w.lease(&object, fence, &leases, due));
+            }
+            Call::Check(object, fence, reply) => {
+                self.answer(reply, |w| w.check(&object, fence));
             }
             Call::Snapshot(object, fence, snapshot, reply) => {
                 self.answer(reply, |w| w.snapshot(&object, fence, &snapshot));

@@ -15,6 +15,7 @@ pub const FAULTS_PLANTED_MAX: usize = 1_024;
 pub enum Method {
     Claim,
     Refence,
+    Check,
     Append,
     Lease,
     Snapshot,

@@ -194,6 +194,10 @@ impl World {
         Ok(live.claimed(nonce))
     }
 
+    pub(super) fn check(&mut self, object: &ObjectId, fence: Fence) -> Result<()> {
+        self.live(object)?.check(fence)
+    }
+
     pub(super) fn append(&mut self, append: Append) -> Result<Appended> {
         self.tick(append.now);
         let live = self.live(&append.object)?;
