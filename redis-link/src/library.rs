@@ -52,21 +52,23 @@ impl Shelf {
             return Err(wrong("its name has other signs than letters, digits and _"));
         }
         let mut source = format!("#!lua name={}\n{}\n", library.name, library.code);
-        let writing = library.functions.iter().map(|name| (*name, false));
-        let reading = library.reads.iter().map(|name| (*name, true));
-        for (name, reads) in writing.chain(reading) {
+        let writing = library.functions.iter().map(|name| (*name, ""));
+        let reading = library.reads.iter().map(|name| (*name, "no-writes"));
+        let vital = library.vital.iter().map(|name| (*name, "allow-oom"));
+        for (name, flag) in writing.chain(reading).chain(vital) {
             if !is_name(name) {
                 return Err(wrong("a function's name has other signs than letters, digits and _"));
             }
             let registered = format!("{}_{name}", library.name);
-            let flags = if reads { ", flags={'no-writes'}" } else { "" };
+            let flags =
+                if flag.is_empty() { String::new() } else { format!(", flags={{'{flag}'}}") };
             let line = writeln!(
                 source,
                 "redis.register_function{{function_name='{registered}', callback={name}{flags}}}"
             );
             line.map_err(|_| wrong("it cannot be written out"))?;
-            let first = if reads { "#!lua flags=no-writes" } else { "#!lua" };
-            let script = format!("{first}\n{}\nreturn {name}(KEYS, ARGV)\n", library.code);
+            let script =
+                format!("#!lua flags={flag}\n{}\nreturn {name}(KEYS, ARGV)\n", library.code);
             let digest = digest(script.as_bytes());
             let function = Function { registered, script, digest };
             if self.functions.insert(name, function).is_some() {

@@ -56,6 +56,9 @@ pub struct Library {
     /// Functions that never write: they run even while writes are refused for want of memory or
     /// replicas.
     pub reads: &'static [&'static str],
+    /// Functions that may write even when Redis is out of memory. Only for what is bounded and
+    /// what everything else stands on, such as the leases of nodes.
+    pub vital: &'static [&'static str],
 }
 
 /// How a link is to be opened.

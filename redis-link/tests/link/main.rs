@@ -21,6 +21,7 @@ end
 ",
     functions: &["add"],
     reads: &["read"],
+    vital: &[],
 }];
 
 pub(crate) fn soon() -> Instant {
