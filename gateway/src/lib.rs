@@ -6,7 +6,6 @@
 //! nothing that a restart would lose for a client, except open connections.
 #![forbid(unsafe_code)]
 
-pub mod admin;
 pub mod cadence;
 pub mod call;
 pub mod client_addr;
@@ -15,6 +14,7 @@ pub mod config;
 pub mod error;
 #[cfg(test)]
 mod fake_node;
+pub mod flags;
 pub mod guard;
 pub mod handle;
 pub mod http;

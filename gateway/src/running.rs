@@ -4,13 +4,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use process::admin::Admin;
 use prometheus::Registry;
 use proto::v1::room_node_client::RoomNodeClient;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::admin::Admin;
 use crate::call::{Parts, Pipeline};
 use crate::clock::{Clock, Instant};
 use crate::config::Config;

@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use gateway::Gateway;
 use gateway::handle::{KeyFileError, KeyRing, RELOAD_PERIOD};
+use process::banner;
+use process::run::Service;
 use prometheus::Registry;
 use proto::v1::room_node_client::RoomNodeClient;
 use room::Room;
@@ -32,6 +34,9 @@ const HANDLE_KEYS: &str = "keys/handle-keys";
 const READABLE_BY_OTHERS: u32 = 0o004;
 /// The name of the only node, in the store's claims.
 const NODE: &str = "standalone";
+/// Said when the process gives up its data directory.
+const DISK_FAILED: &str = "the data directory can no longer be written (is the disk full?); \
+    all that was acknowledged is in it: make it writable and start again";
 /// Longest time answers in flight may take to leave.
 const GATEWAY_DRAIN: Duration = Duration::from_secs(25);
 /// Longest time the host may take to give its rooms up, in milliseconds; what is left then is
@@ -66,6 +71,8 @@ pub struct Running {
     pub admin: SocketAddr,
     gateway: gateway::Running,
     host: Host<Room>,
+    /// Where rooms are, in words for the banner.
+    storage: String,
     /// `None` for `--ephemeral`.
     disk: Option<Arc<Embedded>>,
 }
@@ -94,22 +101,36 @@ pub async fn start(config: &Config) -> Result<Running, StartError> {
         .max_encoding_message_size(usize::MAX);
     let of_edge = settings::gateway(config);
     let gateway = Gateway::start(&of_edge, listener, admin_listener, keys, &node, registry).await?;
-    Ok(Running { listen: gateway.address(), admin: gateway.admin_address(), gateway, host, disk })
+    let (listen, admin, storage) = (gateway.address(), gateway.admin_address(), storage(config));
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        %listen,
+        admin_listen = %admin,
+        storage,
+        sync = sync(config),
+        "started"
+    );
+    Ok(Running { listen, admin, gateway, host, storage, disk })
 }
 
-impl Running {
-    /// Resolves when the data directory can no longer be written: everything is refused from then
-    /// on, and only a new start looks at the disk again.
-    pub async fn failure(&self) {
+impl Service for Running {
+    fn greeting(&self) -> String {
+        let first = banner::first_line(self.listen, self.admin);
+        format!("{first}\n{}", banner::text(self.listen, &self.storage))
+    }
+
+    /// The data directory can no longer be written: everything is refused from then on, and only a
+    /// new start looks at the disk again.
+    async fn failure(&self) -> String {
         match &self.disk {
             Some(disk) => disk.failure().await,
             None => std::future::pending().await,
         }
+        DISK_FAILED.to_owned()
     }
 
-    /// Finishes what is in flight, gives the rooms up, syncs and closes the store. True if
-    /// nothing had to be cut short.
-    pub async fn drain(self) -> bool {
+    /// Finishes what is in flight, gives the rooms up, syncs and closes the store.
+    async fn drain(self) -> bool {
         let deadline = gateway::clock::now() + GATEWAY_DRAIN;
         let served = self.gateway.drain(deadline).await;
         let released = self.host.drain(HOST_DRAIN_MS).await;
@@ -161,5 +182,22 @@ fn warn_if_readable_by_others(path: &Path) {
     if meta.permissions().mode() & READABLE_BY_OTHERS != 0 {
         let path = path.display();
         tracing::warn!(%path, "handle keys can be read by every user; chmod 600 keeps them private");
+    }
+}
+
+/// Where rooms are, in words for the banner.
+fn storage(config: &Config) -> String {
+    if config.ephemeral {
+        "rooms in memory only (--ephemeral)".to_owned()
+    } else {
+        format!("rooms in {}", config.data_dir.display())
+    }
+}
+
+/// When writes reach the disk, as on the command line.
+fn sync(config: &Config) -> String {
+    match config.sync {
+        flags::Sync::Always => "always".to_owned(),
+        flags::Sync::EveryMs(ms) => format!("every-ms={ms}"),
     }
 }

@@ -5,9 +5,6 @@
 //! what belongs to rooms in `room`, what belongs to durability in `room-node`.
 #![forbid(unsafe_code)]
 
-pub mod banner;
 pub mod compose;
 pub mod flags;
-pub mod logs;
 pub mod settings;
-pub mod signals;

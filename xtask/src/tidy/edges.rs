@@ -9,7 +9,7 @@ use crate::tree::Tree;
 
 /// Pairs that never depend on one another, in this direction, however indirectly; `*` is any
 /// member.
-const FORBIDDEN: [(&str, &str, &str); 12] = [
+const FORBIDDEN: [(&str, &str, &str); 13] = [
     ("gateway", "room-node", "the two meet on the wire only (proto)"),
     ("room-node", "gateway", "the two meet on the wire only (proto)"),
     ("object", "*", "the contract depends on nothing of ours"),
@@ -20,6 +20,7 @@ const FORBIDDEN: [(&str, &str, &str); 12] = [
     ("membership", "room-node", "both halves build on membership, not the other way"),
     ("membership", "gateway", "both halves build on membership, not the other way"),
     ("redis-link", "*", "links know Redis and nothing of ours"),
+    ("process", "*", "what every program does the same knows no program"),
     ("loadtest", "*", "the load tester is a black box"),
     ("xtask", "*", "the tasks must build when nothing else does"),
 ];

@@ -1,23 +1,13 @@
-//! Values as people write them, parsed into types that cannot be wrong.
+//! Values as people write them, parsed into types that cannot be wrong. An error is the rest of a
+//! sentence that names the flag.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use gateway::client_addr::Cidr;
-use gateway::handle::KeyRing;
 use serde::Deserialize;
 
 use super::Source;
-
-/// When a write counts as done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sync {
-    /// Before each answer.
-    Always,
-    /// In the background, at least this often, in milliseconds.
-    EveryMs(u64),
-}
 
 /// Form of the log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,17 +26,27 @@ pub struct AppEntry {
 
 /// Inclusive bounds of a number.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    pub(super) min: u64,
-    pub(super) max: u64,
+pub struct Limits {
+    pub min: u64,
+    pub max: u64,
 }
 
-/// Largest catalog of Room Apps, in entries: every wait answer may list all of them.
-pub(super) const ROOM_APPS_MAX: usize = 16;
-/// Longest interval of background syncing, in milliseconds.
-const SYNC_MS_MAX: u64 = 60_000;
+/// A day: no period is longer, so that sums of periods cannot overflow.
+const MS_MAX: u64 = 86_400_000;
+/// Periods, in milliseconds.
+pub const PERIOD: Limits = Limits { min: 1, max: MS_MAX };
+/// Polls saved up.
+pub const BURST: Limits = Limits { min: 1, max: 100 };
+/// The contract's bound of a held wait (ours 9), in milliseconds.
+pub const HOLD: Limits = Limits { min: 0, max: 25_000 };
+pub const COUNT: Limits = Limits { min: 1, max: 100_000_000 };
+/// Below 1 KiB not even a handshake fits; above 64 MiB one body could starve the process. Bytes.
+pub const BODY: Limits = Limits { min: 1024, max: 64 * 1024 * 1024 };
 
-pub(super) fn number<N: TryFrom<u64>>(text: &str, limits: Limits) -> Result<N, String> {
+/// Largest catalog of Room Apps, in entries: every wait answer may list all of them.
+pub const ROOM_APPS_MAX: usize = 16;
+
+pub fn number<N: TryFrom<u64>>(text: &str, limits: Limits) -> Result<N, String> {
     let expected = || format!("expected a whole number from {} to {}", limits.min, limits.max);
     let number = u64::from_str(text).map_err(|_| expected())?;
     if number < limits.min || number > limits.max {
@@ -55,7 +55,7 @@ pub(super) fn number<N: TryFrom<u64>>(text: &str, limits: Limits) -> Result<N, S
     N::try_from(number).map_err(|_| expected())
 }
 
-pub(super) fn boolean(text: &str) -> Result<bool, String> {
+pub fn boolean(text: &str) -> Result<bool, String> {
     match text {
         "true" | "1" => Ok(true),
         "false" | "0" => Ok(false),
@@ -63,7 +63,7 @@ pub(super) fn boolean(text: &str) -> Result<bool, String> {
     }
 }
 
-pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+pub fn address(text: &str) -> Result<SocketAddr, String> {
     let local = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
     local
         .as_deref()
@@ -72,30 +72,12 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
         .map_err(|_| "expected IP:PORT, for example 127.0.0.1:8080 or [::]:8080".to_owned())
 }
 
-pub(super) fn path(text: &str) -> Result<PathBuf, String> {
+pub fn path(text: &str) -> Result<PathBuf, String> {
     if text.is_empty() { Err("expected a path".to_owned()) } else { Ok(PathBuf::from(text)) }
 }
 
-pub(super) fn sync(text: &str) -> Result<Sync, String> {
-    if text == "always" {
-        return Ok(Sync::Always);
-    }
-    let Some(every) = text.strip_prefix("every-ms=") else {
-        return Err("expected always or every-ms=N".to_owned());
-    };
-    number(every, Limits { min: 1, max: SYNC_MS_MAX }).map(Sync::EveryMs)
-}
-
-/// The gateway reads the keys again whenever the file changes; that it can be read at all is a
-/// matter of configuration.
-pub(super) fn key_file(text: &str, source: &dyn Source) -> Result<PathBuf, String> {
-    let path = path(text)?;
-    KeyRing::parse(&read(&path, source)?).map_err(|error| error.to_string())?;
-    Ok(path)
-}
-
 /// A host name, without scheme; `*` where `any` allows it.
-pub(super) fn host(text: &str, any: bool) -> Result<String, String> {
+pub fn host(text: &str, any: bool) -> Result<String, String> {
     let name = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let name = name.unwrap_or(text).trim_end_matches('/');
     let allowed = |c: char| c.is_ascii_alphanumeric() || "-._[]:".contains(c);
@@ -105,11 +87,12 @@ pub(super) fn host(text: &str, any: bool) -> Result<String, String> {
     Err(if any { "expected a host name, or * for any" } else { "expected a host name" }.to_owned())
 }
 
-pub(super) fn cidr(text: &str) -> Result<Cidr, String> {
+/// A network, in whatever type the program keeps it.
+pub fn cidr<C: FromStr>(text: &str) -> Result<C, String> {
     text.parse().map_err(|_| "expected a network, for example 10.0.0.0/8 or fd00::/8".to_owned())
 }
 
-pub(super) fn url(text: &str) -> Result<String, String> {
+pub fn url(text: &str) -> Result<String, String> {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     match rest {
         Some(rest) if !rest.is_empty() && !rest.contains(['?', '#', ' ', '"']) => {
@@ -119,7 +102,7 @@ pub(super) fn url(text: &str) -> Result<String, String> {
     }
 }
 
-pub(super) fn log_format(text: &str) -> Result<LogFormat, String> {
+pub fn log_format(text: &str) -> Result<LogFormat, String> {
     match text {
         "text" => Ok(LogFormat::Text),
         "json" => Ok(LogFormat::Json),
@@ -127,13 +110,13 @@ pub(super) fn log_format(text: &str) -> Result<LogFormat, String> {
     }
 }
 
-pub(super) fn log_filter(text: &str) -> Result<String, String> {
+pub fn log_filter(text: &str) -> Result<String, String> {
     tracing_subscriber::EnvFilter::try_new(text)
         .map(|_| text.to_owned())
         .map_err(|error| format!("no log filter: {error}"))
 }
 
-pub(super) fn app_catalog(text: &str, source: &dyn Source) -> Result<Vec<AppEntry>, String> {
+pub fn app_catalog(text: &str, source: &dyn Source) -> Result<Vec<AppEntry>, String> {
     let apps: Vec<AppEntry> = serde_json::from_str(&read(&path(text)?, source)?)
         .map_err(|error| format!("no list of {{appId,title}}: {error}"))?;
     if apps.len() > ROOM_APPS_MAX {
@@ -150,6 +133,7 @@ pub(super) fn app_catalog(text: &str, source: &dyn Source) -> Result<Vec<AppEntr
     Ok(apps)
 }
 
-fn read(path: &Path, source: &dyn Source) -> Result<String, String> {
+/// The text of a file that a flag names.
+pub fn read(path: &Path, source: &dyn Source) -> Result<String, String> {
     source.read(path).map_err(|error| format!("cannot be read: {error}"))
 }

@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
-use crate::flags::LogFormat;
+use crate::flags::value::LogFormat;
 
 /// Installs the process's subscriber. The panic message of a failed activation is logged by the
 /// same route, without its payload: it could hold a message's text.
