@@ -10,16 +10,30 @@
 #![forbid(unsafe_code)]
 
 mod call;
+mod check;
 mod clock;
+mod core;
+mod discover;
 mod endpoint;
 mod error;
+mod exchange;
+mod generation;
+mod identity;
+mod keeper;
+mod lane;
 mod library;
 mod link;
+mod metrics;
+mod pool;
+mod primary;
+mod random;
+mod retry;
 #[cfg(feature = "rig")]
 pub mod rig;
 mod settings;
 mod slot;
 mod socket;
+mod value;
 
 pub use call::{Call, Doubt, Failure, Unsent};
 pub use endpoint::{Address, Credentials, Endpoint, EndpointError};

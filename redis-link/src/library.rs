@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
-use redis::{Cmd, Value};
+use redis::{Cmd, Pipeline, Value};
 
 use crate::socket::{Socket, SocketError};
+use crate::value::error_line;
 use crate::{Call, Library, OpenError};
 
 /// How a primary runs functions.
@@ -21,7 +23,7 @@ pub(crate) enum Form {
 #[derive(Debug)]
 pub(crate) struct Shelf {
     libraries: Vec<Volume>,
-    functions: HashMap<&'static str, Function>,
+    functions: HashMap<&'static str, Arc<Function>>,
 }
 
 #[derive(Debug)]
@@ -30,8 +32,9 @@ struct Volume {
     source: String,
 }
 
+/// One function, in both forms.
 #[derive(Debug)]
-struct Function {
+pub(crate) struct Function {
     registered: String,
     script: String,
     digest: String,
@@ -70,7 +73,7 @@ impl Shelf {
             let script =
                 format!("#!lua flags={flag}\n{}\nreturn {name}(KEYS, ARGV)\n", library.code);
             let digest = digest(script.as_bytes());
-            let function = Function { registered, script, digest };
+            let function = Arc::new(Function { registered, script, digest });
             if self.functions.insert(name, function).is_some() {
                 return Err(wrong("a function's name is taken already"));
             }
@@ -79,25 +82,32 @@ impl Shelf {
         Ok(())
     }
 
-    pub(crate) fn has(&self, function: &str) -> bool {
-        self.functions.contains_key(function)
+    pub(crate) fn function(&self, name: &str) -> Option<Arc<Function>> {
+        self.functions.get(name).map(Arc::clone)
     }
 
-    /// The command that runs a call; none if there is no such function.
-    pub(crate) fn command(&self, call: &Call, form: Form) -> Option<Cmd> {
-        let function = self.functions.get(call.function)?;
-        let (verb, name) = match (form, call.writes) {
-            (Form::Functions, true) => ("FCALL", &function.registered),
-            (Form::Functions, false) => ("FCALL_RO", &function.registered),
-            (Form::Scripts, true) => ("EVALSHA", &function.digest),
-            (Form::Scripts, false) => ("EVALSHA_RO", &function.digest),
-        };
-        let mut command = redis::cmd(verb);
-        command.arg(name).arg(call.keys.len());
-        for part in call.keys.iter().chain(&call.args) {
-            command.arg(part.as_ref());
+    /// Whether everything is still loaded: an operator may have flushed it.
+    pub(crate) async fn is_loaded(&self, socket: &Socket, form: Form) -> Result<bool, SocketError> {
+        let mut commands = Pipeline::new();
+        if form == Form::Functions {
+            for library in &self.libraries {
+                commands.cmd("FUNCTION").arg("LIST").arg("LIBRARYNAME").arg(library.name);
+            }
+        } else {
+            for function in self.functions.values() {
+                commands.cmd("SCRIPT").arg("EXISTS").arg(&function.digest);
+            }
         }
-        Some(command)
+        if commands.is_empty() {
+            return Ok(true);
+        }
+        let answers = socket.ask(&commands).await?;
+        Ok(answers.iter().all(|answer| match answer {
+            Value::Array(found) => !found.is_empty() && !found.contains(&Value::Int(0)),
+            // Where asking is forbidden, what was loaded is taken to be there.
+            Value::ServerError(e) => e.code() == "NOPERM",
+            _ => false,
+        }))
     }
 
     /// Loads everything on a primary, as functions if they are allowed there, else as scripts.
@@ -143,6 +153,24 @@ impl Shelf {
     }
 }
 
+impl Function {
+    /// The command that runs it.
+    pub(crate) fn command(&self, call: &Call, form: Form) -> Cmd {
+        let (verb, name) = match (form, call.writes) {
+            (Form::Functions, true) => ("FCALL", &self.registered),
+            (Form::Functions, false) => ("FCALL_RO", &self.registered),
+            (Form::Scripts, true) => ("EVALSHA", &self.digest),
+            (Form::Scripts, false) => ("EVALSHA_RO", &self.digest),
+        };
+        let mut command = redis::cmd(verb);
+        command.arg(name).arg(call.keys.len());
+        for part in call.keys.iter().chain(&call.args) {
+            command.arg(part.as_ref());
+        }
+        command
+    }
+}
+
 /// Why the functions are not loaded.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum LoadError {
@@ -153,8 +181,7 @@ pub(crate) enum LoadError {
 }
 
 fn refused(library: &'static str, error: &redis::ServerError) -> LoadError {
-    let why = format!("{} {}", error.code(), error.details().unwrap_or_default());
-    LoadError::Refused { library, why }
+    LoadError::Refused { library, why: error_line(error) }
 }
 
 fn is_name(text: &str) -> bool {

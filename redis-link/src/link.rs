@@ -1,25 +1,37 @@
 //! The link: what the other crates call.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytes::Bytes;
 use redis::Value;
-use tokio::sync::{Mutex, watch};
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
-use crate::library::{Form, LoadError, Shelf};
-use crate::socket::{Login, Socket, SocketError};
-use crate::{Address, Call, Doubt, Endpoint, Failure, OpenError, Settings, Unsent};
+use crate::core::Core;
+use crate::keeper::Keeper;
+use crate::lane::Body;
+use crate::library::Shelf;
+use crate::metrics::Metrics;
+use crate::primary::Map;
+use crate::socket::Login;
+use crate::{Call, Endpoint, Failure, OpenError, Settings, Unsent, pool};
 
-/// Links to all primaries of an endpoint.
+/// Links to all primaries of an endpoint. Dropping it ends them.
 #[derive(Debug)]
 pub struct RedisLink {
-    shelf: Shelf,
-    address: Address,
-    login: Login,
-    lane: Mutex<Option<(Arc<Socket>, Form)>>,
-    changes: watch::Sender<u64>,
+    core: Arc<Core>,
+    keeper: JoinHandle<()>,
+}
+
+impl Drop for RedisLink {
+    fn drop(&mut self) {
+        self.keeper.abort();
+        // Lanes end with the last map that leads to them.
+        self.core.map.send_replace(Arc::default());
+    }
 }
 
 impl RedisLink {
@@ -29,38 +41,34 @@ impl RedisLink {
     /// What is wrong, in one line that says what to do.
     pub async fn open(
         settings: Settings,
-        _registry: &prometheus::Registry,
+        registry: &prometheus::Registry,
     ) -> Result<Arc<Self>, OpenError> {
-        let shelf = Shelf::new(settings.library)?;
-        let Endpoint::Single { address, credentials, db } = settings.endpoint else {
-            return Err(OpenError::Cluster { why: "only redis:// is served yet".to_owned() });
+        let (credentials, db) = match &settings.endpoint {
+            Endpoint::Single { credentials, db, .. } => (credentials, *db),
+            Endpoint::Sentinel { credentials, .. } | Endpoint::Cluster { credentials, .. } => {
+                (credentials, 0)
+            }
         };
         let login = Login {
-            credentials,
+            credentials: credentials.clone(),
             db,
             connect: Duration::from_millis(settings.connect_ms),
             response: Duration::from_millis(settings.response_ms),
         };
-        let link =
-            Self { shelf, address, login, lane: Mutex::new(None), changes: watch::Sender::new(0) };
-        let opened = link.connect().await;
-        let at = || link.address.to_string();
-        let opened = opened.map_err(|e| match e {
-            LoadError::Socket(SocketError::Credentials) => OpenError::Credentials { address: at() },
-            LoadError::Socket(e) => OpenError::Unreachable { address: at(), why: e.to_string() },
-            LoadError::Refused { library, why } => {
-                OpenError::Library { name: library, address: at(), why }
-            }
-        })?;
-        *link.lane.lock().await = Some(opened);
-        Ok(Arc::new(link))
-    }
-
-    async fn connect(&self) -> Result<(Arc<Socket>, Form), LoadError> {
-        let socket = Socket::open(&self.address, &self.login).await?;
-        let form = self.shelf.load(&socket).await?;
-        self.changes.send_modify(|count| *count += 1);
-        Ok((Arc::new(socket), form))
+        let core = Arc::new(Core {
+            shelf: Shelf::new(settings.library)?,
+            metrics: Metrics::register(registry)?,
+            settings,
+            login,
+            map: watch::Sender::new(Arc::new(Map::default())),
+            changes: watch::Sender::new(0),
+            nudge: Arc::new(Notify::new()),
+            closed: AtomicBool::new(false),
+        });
+        let mut keeper = Keeper::new(&core);
+        keeper.look().await?;
+        core.metrics.open.set(1);
+        Ok(Arc::new(Self { core, keeper: tokio::spawn(keeper.run()) }))
     }
 
     /// Runs a function on the primary that owns the key.
@@ -68,55 +76,36 @@ impl RedisLink {
     /// # Errors
     /// Whether it ran.
     pub async fn call(&self, call: Call) -> Result<Value, Failure> {
-        if !self.shelf.has(call.function) {
-            return Err(Failure::not_sent(Unsent::NoFunction));
-        }
-        let make = |form| self.shelf.command(&call, form);
-        self.send(make, call.deadline).await
+        let function = self.core.shelf.function(call.function);
+        let result = match function {
+            None => Err(Failure::not_sent(Unsent::NoFunction)),
+            Some(function) => {
+                let (key, deadline) = (call.key.clone(), call.deadline);
+                self.core.run(&key, Body::Call { call, function }, deadline).await
+            }
+        };
+        self.core.metrics.called(&result);
+        result
     }
 
-    /// Runs a plain command on the lane of the key.
+    /// Runs a plain command on the lane of the key. It waits for no replica, and must not be one
+    /// that blocks or changes the state of the connection.
     ///
     /// # Errors
     /// Whether it ran.
     pub async fn command(
         &self,
-        _key: &[u8],
+        key: &[u8],
         command: redis::Cmd,
         deadline: Instant,
     ) -> Result<Value, Failure> {
-        self.send(|_| Some(command.clone()), deadline).await
+        let result = self.core.run(key, Body::Command(command), deadline).await;
+        self.core.metrics.called(&result);
+        result
     }
 
-    async fn send(
-        &self,
-        make: impl Fn(Form) -> Option<redis::Cmd>,
-        deadline: Instant,
-    ) -> Result<Value, Failure> {
-        let lane = async {
-            let mut lane = self.lane.lock().await;
-            if let Some((socket, form)) = lane.as_ref().filter(|(socket, _)| socket.is_alive()) {
-                return Some((Arc::clone(socket), *form));
-            }
-            *lane = self.connect().await.ok();
-            lane.clone()
-        };
-        let lane = timeout_at(deadline, lane).await;
-        let lane = lane.map_err(|_| Failure::not_sent(Unsent::Deadline))?;
-        let (socket, form) = lane.ok_or_else(|| Failure::not_sent(Unsent::NoPrimary))?;
-        let command = make(form).ok_or_else(|| Failure::not_sent(Unsent::NoFunction))?;
-        match timeout_at(deadline, socket.one(command)).await {
-            Err(_) | Ok(Err(SocketError::Timeout)) => Err(Failure::unknown(Doubt::Timeout)),
-            Ok(Err(_)) => Err(Failure::unknown(Doubt::LinkLost)),
-            Ok(Ok(Value::ServerError(e))) => Err(Failure::Refused {
-                code: e.code().to_owned(),
-                detail: e.details().unwrap_or_default().to_owned(),
-            }),
-            Ok(Ok(value)) => Ok(value),
-        }
-    }
-
-    /// Stores bytes for `px_ms` milliseconds, with the wait of the durability level.
+    /// Stores bytes for `px_ms` milliseconds, with the wait of the durability level, on a link that
+    /// no lane shares.
     ///
     /// # Errors
     /// Whether it was stored.
@@ -129,7 +118,9 @@ impl RedisLink {
     ) -> Result<(), Failure> {
         let mut command = redis::cmd("SET");
         command.arg(key.as_ref()).arg(value.as_ref()).arg("PX").arg(px_ms);
-        self.command(&key, command, deadline).await.map(drop)
+        let result = pool::run(&self.core, &key, command, true, deadline).await;
+        self.core.metrics.called(&result);
+        result.map(drop)
     }
 
     /// Reads bytes; none if the key is not there.
@@ -139,7 +130,9 @@ impl RedisLink {
     pub async fn get(&self, key: Bytes, deadline: Instant) -> Result<Option<Bytes>, Failure> {
         let mut command = redis::cmd("GET");
         command.arg(key.as_ref());
-        match self.command(&key, command, deadline).await? {
+        let result = pool::run(&self.core, &key, command, false, deadline).await;
+        self.core.metrics.called(&result);
+        match result? {
             Value::BulkString(bytes) => Ok(Some(Bytes::from(bytes))),
             _ => Ok(None),
         }
@@ -149,12 +142,13 @@ impl RedisLink {
     /// relies on something read before a rise reads it again.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe()
+        self.core.changes.subscribe()
     }
 
-    /// Whether calls can be served: false while a store is not the one it was, or unreachable.
+    /// Whether all primaries are verified and the store is the one it was. While it is false, calls
+    /// to those that are may still be served, unless the store is another one.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        self.lane.try_lock().is_ok_and(|lane| lane.is_some())
+        !self.core.is_closed() && self.core.metrics.open.get() == 1
     }
 }

@@ -1,5 +1,6 @@
 //! One connection to one server, which can be cut.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
@@ -8,6 +9,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use crate::random::random;
 use crate::{Address, Credentials};
 
 /// Pipelines handed to the driver that it has not written yet.
@@ -41,6 +43,9 @@ pub(crate) struct Socket {
     connection: MultiplexedConnection,
     driver: JoinHandle<()>,
     response: Duration,
+    /// Where this connection's tokens begin, so that two connections share none.
+    first: u64,
+    tokens: AtomicU64,
 }
 
 impl Drop for Socket {
@@ -103,7 +108,13 @@ impl Socket {
             ErrorKind::AuthenticationFailed => SocketError::Credentials,
             _ => SocketError::Connect(e.to_string()),
         })?;
-        Ok(Self { connection, driver: tokio::spawn(driver), response: login.response })
+        Ok(Self {
+            connection,
+            driver: tokio::spawn(driver),
+            response: login.response,
+            first: random(),
+            tokens: AtomicU64::new(0),
+        })
     }
 
     /// Sends commands as one write and takes one answer for each, errors of the server among them.
@@ -123,6 +134,17 @@ impl Socket {
         let mut commands = Pipeline::with_capacity(1);
         commands.add_command(command);
         self.ask(&commands).await?.pop().ok_or(SocketError::Lost)
+    }
+
+    /// A text that no other command of any connection carries.
+    pub(crate) fn token(&self) -> String {
+        let next = self.tokens.fetch_add(1, Ordering::Relaxed);
+        format!("{:016x}-{next:x}", self.first)
+    }
+
+    /// Ends the connection; whoever waits for an answer hears that it is lost.
+    pub(crate) fn cut(&self) {
+        self.driver.abort();
     }
 
     pub(crate) fn is_alive(&self) -> bool {
