@@ -74,7 +74,7 @@ impl Markers {
         for number in 0_u32.. {
             let key = format!("{{roomring-{number}}}generation");
             let at = slot(key.as_bytes());
-            if at % stretch == 0 && found.iter().all(|(taken, _)| *taken != at) {
+            if at.is_multiple_of(stretch) && found.iter().all(|(taken, _)| *taken != at) {
                 found.push((at, key));
             }
             if found.len() == usize::from(MARKERS) {

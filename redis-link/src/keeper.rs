@@ -17,7 +17,7 @@ use crate::discover::{Finder, Place};
 use crate::generation::{Markers, Part, Unsettled};
 use crate::identity::{Identity, NotUsable, identify};
 use crate::library::{Form, LoadError};
-use crate::primary::{Map, Primary};
+use crate::primary::{Map, Owner, Primary};
 use crate::socket::{Socket, SocketError};
 use crate::{Address, Endpoint, OpenError};
 
@@ -114,7 +114,7 @@ impl Keeper {
     }
 
     /// Compares the generation; closes the link if the store is not the one it was.
-    async fn settle(&mut self, parts: &[(Arc<Primary>, Vec<(u16, u16)>)]) -> Result<(), OpenError> {
+    async fn settle(&mut self, parts: &[Owner]) -> Result<(), OpenError> {
         let sockets: Vec<Part<'_>> = parts
             .iter()
             .filter_map(|(primary, slots)| {
@@ -151,7 +151,7 @@ impl Keeper {
         }
     }
 
-    fn draw(&self, parts: &[(Arc<Primary>, Vec<(u16, u16)>)]) {
+    fn draw(&self, parts: &[Owner]) {
         let map = Arc::new(Map::new(parts));
         let mut is_changed = false;
         self.core.map.send_if_modified(|now| {

@@ -39,6 +39,9 @@ impl Primary {
 /// Slots from the first to the last, both included.
 pub(crate) type Range = (u16, u16);
 
+/// A primary and what it owns.
+pub(crate) type Owner = (Arc<Primary>, Vec<Range>);
+
 /// Which primary owns which slot.
 #[derive(Debug, Default)]
 pub(crate) struct Map {
@@ -48,7 +51,7 @@ pub(crate) struct Map {
 }
 
 impl Map {
-    pub(crate) fn new(parts: &[(Arc<Primary>, Vec<Range>)]) -> Self {
+    pub(crate) fn new(parts: &[Owner]) -> Self {
         let mut slots = vec![NOBODY; usize::from(SLOTS)];
         for (index, (_, ranges)) in parts.iter().enumerate() {
             let index = u16::try_from(index).unwrap_or(NOBODY);

@@ -23,7 +23,8 @@ pub(crate) enum Again {
     /// It is no primary any more.
     ReadOnly,
     Loading,
-    TryAgain,
+    /// Keys of one slot are on two primaries just now.
+    Resharding,
     ClusterDown,
     /// Too few replicas are connected; the error is kept for the caller.
     NoReplicas(String),
@@ -42,7 +43,7 @@ impl Again {
             Self::Ask(_) => "ask",
             Self::ReadOnly => "read_only",
             Self::Loading => "loading",
-            Self::TryAgain => "try_again",
+            Self::Resharding => "try_again",
             Self::ClusterDown => "cluster_down",
             Self::NoReplicas(_) => "no_replicas",
             Self::NoScript => "no_script",
@@ -85,7 +86,7 @@ pub(crate) fn judge(answer: Value) -> Verdict {
         Some(ServerErrorKind::Ask) => asked(detail).map(Again::Ask),
         Some(ServerErrorKind::ReadOnly) => Some(Again::ReadOnly),
         Some(ServerErrorKind::BusyLoading) => Some(Again::Loading),
-        Some(ServerErrorKind::TryAgain) => Some(Again::TryAgain),
+        Some(ServerErrorKind::TryAgain) => Some(Again::Resharding),
         Some(ServerErrorKind::ClusterDown | ServerErrorKind::MasterDown) => {
             Some(Again::ClusterDown)
         }
@@ -136,7 +137,7 @@ mod tests {
             ("ASK 3999 10.0.0.1:7000", Again::Ask(ask)),
             ("READONLY You can't write against a read only replica.", Again::ReadOnly),
             ("LOADING Redis is loading the dataset in memory", Again::Loading),
-            ("TRYAGAIN Multiple keys request during rehashing of slot", Again::TryAgain),
+            ("TRYAGAIN Multiple keys request during rehashing of slot", Again::Resharding),
             ("CLUSTERDOWN The cluster is down", Again::ClusterDown),
             ("MASTERDOWN Link with primary is down", Again::ClusterDown),
             (

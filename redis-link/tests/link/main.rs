@@ -24,8 +24,15 @@ end
     vital: &[],
 }];
 
+/// A deadline that only a fault would reach.
 pub(crate) fn soon() -> Instant {
-    Instant::now() + Duration::from_secs(5)
+    within(5_000)
+}
+
+pub(crate) fn within(ms: u64) -> Instant {
+    #[expect(clippy::disallowed_methods, reason = "the tests' own clock")]
+    let now = Instant::now();
+    now + Duration::from_millis(ms)
 }
 
 pub(crate) fn add(key: &str, by: u64) -> Call {
