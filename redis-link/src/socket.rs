@@ -104,8 +104,10 @@ impl Socket {
         // The caller measures the time of an answer and cuts the link after it.
         let config = config.set_response_timeout(None).set_pipeline_buffer_size(HANDED_MAX);
         let made = MultiplexedConnection::new_with_config(&info, stream, config).await;
-        let (connection, driver) = made.map_err(|e| match e.kind() {
-            ErrorKind::AuthenticationFailed => SocketError::Credentials,
+        let (connection, driver) = made.map_err(|e| match (e.kind(), e.code()) {
+            (ErrorKind::AuthenticationFailed, _) | (_, Some("NOAUTH" | "WRONGPASS")) => {
+                SocketError::Credentials
+            }
             _ => SocketError::Connect(e.to_string()),
         })?;
         Ok(Self {

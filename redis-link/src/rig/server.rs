@@ -1,13 +1,16 @@
 //! One redis-server.
 
-use std::io::{BufRead as _, BufReader, Error, ErrorKind};
-use std::net::{Ipv4Addr, TcpListener};
+use std::io::{Error, ErrorKind};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 
+use redis::Value;
 use tempfile::TempDir;
 
+use super::process::{Process, free_port};
+use super::until;
 use crate::Address;
+use crate::value::{info, text};
 
 /// Attempts to find a port that nobody takes between looking for it and using it.
 const ATTEMPTS: usize = 20;
@@ -15,17 +18,11 @@ const ATTEMPTS: usize = 20;
 /// A redis-server with a directory of its own. Dropping it kills it.
 #[derive(Debug)]
 pub struct Server {
-    child: Option<Child>,
+    process: Option<Process>,
     program: PathBuf,
     args: Vec<String>,
     dir: TempDir,
     port: u16,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.kill();
-    }
 }
 
 impl Server {
@@ -46,7 +43,7 @@ impl Server {
         let mut last = Error::other("no attempt was made");
         for _ in 0..ATTEMPTS {
             let mut server = Self {
-                child: None,
+                process: None,
                 program: program.to_owned(),
                 args: args.iter().map(|arg| (*arg).to_owned()).collect(),
                 dir: tempfile::tempdir()?,
@@ -54,67 +51,111 @@ impl Server {
             };
             match server.run() {
                 Ok(()) => return Ok(server),
-                Err(e) if e.kind() == ErrorKind::NotFound => {
-                    let what = format!(
-                        "{} is missing: install redis-server 7.0 or later",
-                        program.display()
-                    );
-                    return Err(Error::new(ErrorKind::NotFound, what));
-                }
+                Err(e) if e.kind() == ErrorKind::NotFound => return Err(e),
                 Err(e) => last = e,
             }
         }
         Err(last)
     }
 
-    /// Starts it again after `kill`, on the same port and directory.
+    /// Starts it, also again after `kill`: on the same port, with what its directory holds.
     ///
     /// # Errors
     /// That it does not start.
     pub fn run(&mut self) -> Result<(), Error> {
         self.kill();
-        let mut command = Command::new(&self.program);
-        command
-            .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--dir"])
-            .arg(self.dir.path())
-            .args(["--save", "", "--daemonize", "no"])
-            .args(&self.args)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        let mut child = command.spawn()?;
-        let said = child.stdout.take().map(BufReader::new);
-        self.child = Some(child);
-        let mut said = said.ok_or_else(|| Error::other("it has no output"))?;
-        let mut seen = String::new();
-        loop {
-            let before = seen.len();
-            if said.read_line(&mut seen)? == 0 {
-                self.kill();
-                return Err(Error::other(format!("redis-server did not start: {seen}")));
-            }
-            let line = seen.get(before..).unwrap_or_default();
-            if line.contains("eady to accept connections") {
-                break;
-            }
-        }
-        // What it says later must be read too, or it stops when the pipe is full.
-        std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+        let mut args: Vec<String> =
+            ["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", "", "--dir"]
+                .map(str::to_owned)
+                .to_vec();
+        args.push(self.dir.path().display().to_string());
+        args.extend_from_slice(&self.args);
+        self.process = Some(Process::start(&self.program, &args, "eady to accept connections")?);
         Ok(())
     }
 
     /// Kills it with SIGKILL, if it runs.
     pub fn kill(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            drop(child.kill());
-            drop(child.wait());
-        }
+        self.process = None;
+    }
+
+    /// Kills it and deletes all that it stored.
+    ///
+    /// # Errors
+    /// That its directory cannot be replaced.
+    pub fn wipe(&mut self) -> Result<(), Error> {
+        self.kill();
+        self.dir = tempfile::tempdir()?;
+        Ok(())
+    }
+
+    /// Stops its process, as a machine that hangs: it keeps its connections and answers nothing.
+    ///
+    /// # Errors
+    /// That it does not run.
+    pub fn pause(&self) -> Result<(), Error> {
+        self.signal("STOP")
+    }
+
+    /// Lets it go on after `pause`.
+    ///
+    /// # Errors
+    /// That it does not run.
+    pub fn resume(&self) -> Result<(), Error> {
+        self.signal("CONT")
+    }
+
+    fn signal(&self, name: &str) -> Result<(), Error> {
+        self.process.as_ref().ok_or_else(|| Error::other("it does not run"))?.signal(name)
+    }
+
+    /// Runs one command, such as `["CONFIG", "SET", "maxmemory", "1mb"]`.
+    ///
+    /// # Errors
+    /// The server's error, or that it is not reached.
+    pub fn ask(&self, command: &[&str]) -> Result<Value, Error> {
+        let client = redis::Client::open(self.url()).map_err(Error::other)?;
+        let mut connection = client.get_connection().map_err(Error::other)?;
+        let (name, args) = command.split_first().ok_or_else(|| Error::other("no command"))?;
+        redis::cmd(name).arg(args).query(&mut connection).map_err(Error::other)
+    }
+
+    /// One field of INFO.
+    ///
+    /// # Errors
+    /// That it is not reached, or has no such field.
+    pub fn info(&self, field: &str) -> Result<String, Error> {
+        let answer = self.ask(&["INFO", "everything"])?;
+        let found = text(&answer).and_then(|all| info(all, field));
+        found.map(str::to_owned).ok_or_else(|| Error::other(format!("INFO has no {field}")))
+    }
+
+    /// Whether it says that it is a primary; false if it is not reached.
+    #[must_use]
+    pub fn is_primary(&self) -> bool {
+        self.process.is_some() && self.info("role").is_ok_and(|role| role == "master")
+    }
+
+    /// Waits until it is a replica that is in step with its primary.
+    ///
+    /// # Errors
+    /// That it is not reached, or not in step after 20 s.
+    pub fn until_in_step(&self) -> Result<(), Error> {
+        until("the replica is in step", || {
+            Ok(self.info("master_link_status").is_ok_and(|status| status == "up"))
+        })
     }
 
     /// Where it listens.
     #[must_use]
     pub fn address(&self) -> Address {
         Address { host: Ipv4Addr::LOCALHOST.to_string(), port: self.port }
+    }
+
+    /// Its port.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// `redis://127.0.0.1:PORT`
@@ -132,11 +173,6 @@ impl Server {
     /// Its process.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
-        self.child.as_ref().map(Child::id)
+        self.process.as_ref().map(Process::id)
     }
-}
-
-/// A port that was free a moment ago.
-fn free_port() -> Result<u16, Error> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }

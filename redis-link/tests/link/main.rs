@@ -1,11 +1,24 @@
 //! The link against real servers.
 
 #![forbid(unsafe_code)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test ends where its expectation ends, in the functions it shares too"
+)]
 
+mod cluster;
+mod faults;
+mod refusals;
+mod sentinel;
 mod single;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use redis_link::{Call, Library};
+use prometheus::{Registry, TextEncoder};
+use redis_link::redis::Value;
+use redis_link::{Call, Durability, Failure, Library, OpenError, RedisLink, Settings};
 use tokio::time::{Duration, Instant};
 
 /// A counter: enough to see what ran and how often.
@@ -24,9 +37,15 @@ end
     vital: &[],
 }];
 
+/// An append-only file that is flushed before each answer.
+pub(crate) const ALWAYS: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
+/// What a primary with replicas must have.
+pub(crate) const REPLICATED: [&str; 6] =
+    ["--appendonly", "yes", "--min-replicas-to-write", "1", "--min-replicas-max-lag", "4"];
+
 /// A deadline that only a fault would reach.
 pub(crate) fn soon() -> Instant {
-    within(5_000)
+    within(15_000)
 }
 
 pub(crate) fn within(ms: u64) -> Instant {
@@ -49,4 +68,75 @@ pub(crate) fn add(key: &str, by: u64) -> Call {
 
 pub(crate) fn read(key: &str) -> Call {
     Call { function: "read", args: Vec::new(), writes: false, durable: false, ..add(key, 0) }
+}
+
+pub(crate) fn settings(url: &str, level: Durability) -> Settings {
+    Settings::new(url.parse().unwrap(), level, COUNTER)
+}
+
+pub(crate) async fn open(settings: Settings) -> Result<(Arc<RedisLink>, Registry), OpenError> {
+    let registry = Registry::new();
+    Ok((RedisLink::open(settings, &registry).await?, registry))
+}
+
+/// The value of a metric by the beginning of its line.
+pub(crate) fn metric(registry: &Registry, name: &str) -> u64 {
+    let shown = TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+    let line = shown
+        .lines()
+        .find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ')));
+    line.map_or(0, |line| line.rsplit(' ').next().and_then(|n| n.parse().ok()).unwrap())
+}
+
+/// Polls a condition until it holds.
+pub(crate) async fn until(what: &str, mut look: impl AsyncFnMut() -> bool) {
+    let deadline = within(30_000);
+    while !look().await {
+        let next = within(20);
+        assert!(next < deadline, "still not so after 30 s: {what}");
+        tokio::time::sleep_until(next).await;
+    }
+}
+
+/// What a key's additions came to.
+#[derive(Default, Debug)]
+pub(crate) struct Tally {
+    pub(crate) added: u64,
+    pub(crate) unknown: u64,
+    pub(crate) unsent: u64,
+}
+
+impl Tally {
+    pub(crate) fn count(&mut self, result: &Result<Value, Failure>) {
+        match result {
+            Ok(_) => self.added += 1,
+            Err(Failure::Unknown { .. }) => self.unknown += 1,
+            Err(_) => self.unsent += 1,
+        }
+    }
+
+    /// Everything acknowledged is there; beyond it at most what is unknown.
+    pub(crate) async fn check(&self, link: &RedisLink, key: &str) {
+        let Ok(Value::Int(found)) = link.call(read(key)).await else { panic!("{key} is not read") };
+        let found = u64::try_from(found).unwrap();
+        let most = self.added + self.unknown;
+        assert!((self.added..=most).contains(&found), "{key}: {found}, {self:?}");
+    }
+}
+
+/// Adds 1 to a key again and again until told to stop.
+pub(crate) fn adder(
+    link: &Arc<RedisLink>,
+    key: String,
+    stop: tokio::sync::watch::Receiver<bool>,
+) -> tokio::task::JoinHandle<Tally> {
+    let link = Arc::clone(link);
+    tokio::spawn(async move {
+        let mut tally = Tally::default();
+        while !*stop.borrow() {
+            let call = Call { deadline: within(500), ..add(&key, 1) };
+            tally.count(&link.call(call).await);
+        }
+        tally
+    })
 }
