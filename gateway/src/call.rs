@@ -162,6 +162,7 @@ impl Pipeline {
     pub fn refresh_gauges(&self) {
         let participants = i64::try_from(self.cadence.len()).unwrap_or(i64::MAX);
         self.metrics.cadence_participants.set(participants);
+        self.routes.refresh_gauges();
     }
 
     async fn run(&self, call: &ToolCall<'_>) -> Result<Success, Refusal> {
@@ -258,6 +259,7 @@ impl Pipeline {
                 request: fresh.request,
                 repeatable: meta.read_only || meta.wait || meta.client_request_id || joining,
                 harmless: meta.read_only || meta.wait,
+                wait: meta.wait,
                 deadline,
             };
             let reply = self.routed(&request, meta.wait).await;
@@ -275,7 +277,6 @@ impl Pipeline {
     }
 
     async fn routed(&self, request: &Request, wait: bool) -> Reply {
-        let node = self.routes.node(&request.object);
         let started = clock::now();
         if wait {
             let over = async {
@@ -285,14 +286,14 @@ impl Pipeline {
             // An answer that is there goes first.
             return tokio::select! {
                 biased;
-                reply = node.call(request) => reply,
+                reply = self.routes.call(request) => reply,
                 () = over => {
                     let refusal = Refusal::room_unavailable();
                     Reply { result: Err(refusal), next_wait_ms: None }
                 }
             };
         }
-        let reply = node.call(request).await;
+        let reply = self.routes.call(request).await;
         self.metrics.call_seconds.observe(started.elapsed().as_secs_f64());
         reply
     }

@@ -2,13 +2,14 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
-use object::Reject;
+use object::{Class, Reject};
 use proto::v1;
 use proto::v1::room_node_client::RoomNodeClient;
 use proto::v1::room_node_server::{RoomNode, RoomNodeServer};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
@@ -21,6 +22,10 @@ pub(crate) enum Act {
     /// A success, and when the next wait is admitted.
     Wait(&'static str, u64),
     Refuse(Reject),
+    /// Another node owns it: the address named, if any, and the view known.
+    NotOwner(Option<&'static str>, u64),
+    /// A success after a while; later calls do not wait for it.
+    After(Duration, Box<Self>),
     /// An answer of a kind this gateway does not know.
     Newer,
     Silence,
@@ -38,7 +43,18 @@ pub(crate) fn success(body: &'static str) -> Act {
 
 type Script = Box<dyn FnMut(&v1::Call) -> Act + Send>;
 
+/// Where the node is in its life.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Up,
+    /// Says so on every stream, and answers what comes all the same.
+    Draining(u64),
+    /// Ends every stream and opens none.
+    Down,
+}
+
 pub(crate) struct FakeNode {
+    pub(crate) phase: watch::Sender<Phase>,
     /// Shared with the streams, which live by themselves.
     play: Arc<Play>,
     cancelled: mpsc::Sender<u64>,
@@ -65,6 +81,7 @@ impl FakeNode {
     ) -> (Arc<Self>, RoomNodeClient<RoomNodeServer<Self>>, mpsc::Receiver<u64>) {
         let (cancelled, cancels) = mpsc::channel(SCRIPT_CALLS_MAX);
         let node = Arc::new(Self {
+            phase: watch::channel(Phase::Up).0,
             play: Arc::new(Play { script: Mutex::new(Box::new(script)), seen: Mutex::default() }),
             cancelled,
             refuse_links: AtomicUsize::new(0),
@@ -96,6 +113,71 @@ fn body(text: &str) -> Option<v1::answer::What> {
     Some(v1::answer::What::Success(v1::Success { body, ..Default::default() }))
 }
 
+type Sender = mpsc::Sender<Result<v1::Down, Status>>;
+
+/// Answers one call; false if the stream ends.
+async fn perform(
+    play: &Play,
+    sender: &Sender,
+    gathered: &mut Vec<v1::Call>,
+    call: v1::Call,
+) -> bool {
+    let id = call.id;
+    let message = match play.act(&call) {
+        Act::Gather(count) => {
+            gathered.push(call);
+            if gathered.len() < count {
+                return true;
+            }
+            for call in gathered.drain(..).rev() {
+                let text = String::from_utf8(call.args.to_vec()).unwrap();
+                sender.send(answer(call.id, body(&text), None)).await.unwrap();
+            }
+            return true;
+        }
+        Act::Drain => {
+            let draining = v1::Draining { view: 0 };
+            sender.send(down(v1::down::What::Draining(draining))).await.unwrap();
+            answer(id, body("{}"), None)
+        }
+        Act::Silence => return true,
+        Act::EndStream => return false,
+        Act::After(after, act) => {
+            let sender = sender.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(after).await;
+                let _gone = sender.send(plain(id, *act)).await;
+            });
+            return true;
+        }
+        act => plain(id, act),
+    };
+    sender.send(message).await.is_ok()
+}
+
+/// An answer that is one message.
+fn plain(id: u64, act: Act) -> Result<v1::Down, Status> {
+    match act {
+        Act::Success(success) => answer(id, Some(v1::answer::What::Success(success)), None),
+        Act::Wait(text, next) => answer(id, body(text), Some(next)),
+        Act::Refuse(reject) => {
+            let refusal = proto::class::refusal(reject);
+            answer(id, Some(v1::answer::What::Refusal(refusal)), None)
+        }
+        Act::NotOwner(hint, view) => {
+            let reject = Reject::new(Class::NotOwner, "room_unavailable", "Elsewhere.", true);
+            let refusal = v1::Refusal {
+                owner_hint: hint.map(str::to_owned),
+                view,
+                ..proto::class::refusal(reject)
+            };
+            answer(id, Some(v1::answer::What::Refusal(refusal)), None)
+        }
+        Act::Newer => answer(id, None, None),
+        _ => panic!("no plain answer"),
+    }
+}
+
 #[tonic::async_trait]
 impl RoomNode for FakeNode {
     type LinkStream = ReceiverStream<Result<v1::Down, Status>>;
@@ -110,6 +192,12 @@ impl RoomNode for FakeNode {
         if refused.is_ok() {
             return Err(Status::unavailable("not yet"));
         }
+        let mut phase = self.phase.subscribe();
+        if *phase.borrow() == Phase::Down {
+            return Err(Status::unavailable("down"));
+        }
+        // Whatever it is by now, the stream is told.
+        phase.mark_changed();
         let mut up = request.into_inner();
         let (sender, receiver) = mpsc::channel(SCRIPT_CALLS_MAX);
         let (calls, mut inbox) = mpsc::channel(SCRIPT_CALLS_MAX);
@@ -123,41 +211,29 @@ impl RoomNode for FakeNode {
                 }
             }
         });
-        let mut gathered = Vec::new();
         let play = Arc::clone(&self.play);
         tokio::spawn(async move {
-            while let Some(call) = inbox.recv().await {
-                let id = call.id;
-                let message = match play.act(&call) {
-                    Act::Success(success) => {
-                        answer(id, Some(v1::answer::What::Success(success)), None)
-                    }
-                    Act::Wait(text, next) => answer(id, body(text), Some(next)),
-                    Act::Refuse(reject) => {
-                        let refusal = proto::class::refusal(reject);
-                        answer(id, Some(v1::answer::What::Refusal(refusal)), None)
-                    }
-                    Act::Newer => answer(id, None, None),
-                    Act::Silence => continue,
-                    Act::Gather(count) => {
-                        gathered.push(call);
-                        if gathered.len() < count {
-                            continue;
+            let mut gathered = Vec::new();
+            loop {
+                let call = tokio::select! {
+                    biased;
+                    changed = phase.changed() => {
+                        let now = *phase.borrow_and_update();
+                        if changed.is_err() || now == Phase::Down {
+                            return;
                         }
-                        for call in gathered.drain(..).rev() {
-                            let text = String::from_utf8(call.args.to_vec()).unwrap();
-                            sender.send(answer(call.id, body(&text), None)).await.unwrap();
+                        if let Phase::Draining(view) = now {
+                            let draining = down(v1::down::What::Draining(v1::Draining { view }));
+                            sender.send(draining).await.unwrap();
                         }
                         continue;
                     }
-                    Act::EndStream => return,
-                    Act::Drain => {
-                        let draining = v1::Draining { view: 0 };
-                        sender.send(down(v1::down::What::Draining(draining))).await.unwrap();
-                        answer(id, body("{}"), None)
-                    }
+                    call = inbox.recv() => match call {
+                        Some(call) => call,
+                        None => return,
+                    },
                 };
-                if sender.send(message).await.is_err() {
+                if !perform(&play, &sender, &mut gathered, call).await {
                     return;
                 }
             }

@@ -25,4 +25,4 @@ pub mod routing;
 mod running;
 pub mod upstream;
 
-pub use running::{Gateway, Running, StartError};
+pub use running::{Cluster, Gateway, Running, StartError};

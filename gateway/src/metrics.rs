@@ -6,11 +6,14 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
+use object::Class;
 use prometheus::core::Collector;
 use prometheus::{Histogram, HistogramOpts, IntCounter, IntGauge, Opts, Registry};
 
 use crate::http::Gauges;
 use crate::http::stats::{Stats, Turned};
+use crate::upstream::State;
+use crate::upstream::retry::Failure;
 
 /// All metrics of one gateway.
 pub struct Metrics {
@@ -30,8 +33,22 @@ pub struct Metrics {
     pub inflight: IntGauge,
     /// Bytes of uploads on their way to nodes.
     pub blob_inflight: IntGauge,
-    /// Calls sent again.
-    pub retries: IntCounter,
+    /// Calls tried again, by why the last try came to nothing.
+    retries: Vec<(&'static str, IntCounter)>,
+    /// Hints followed to another node.
+    pub hops: IntCounter,
+    /// Calls held until their room has an owner that answers.
+    pub held: IntGauge,
+    /// Calls refused because as many were held for their room already.
+    pub held_refused: IntCounter,
+    /// Nodes, by the state of the streams to them.
+    pub upstreams: Vec<(State, IntGauge)>,
+    /// Number of the view that is followed.
+    pub view: IntGauge,
+    /// Later views asked for because a node had seen one.
+    pub view_refreshes: IntCounter,
+    /// Messages that wait to be put on a stream.
+    pub link_queued: IntGauge,
     /// Open streams to nodes.
     pub links_open: IntGauge,
     /// Streams that ended or could not be opened.
@@ -159,7 +176,29 @@ impl Metrics {
                 "roomring_gateway_inflight_blob_bytes",
                 "Bytes of uploads on their way to nodes.",
             )?,
-            retries: new.counter("roomring_gateway_retries_total", "Calls sent again.")?,
+            retries: RETRY_CAUSES
+                .into_iter()
+                .map(|cause| new.retries(cause))
+                .collect::<Result<_, _>>()?,
+            hops: new.counter("roomring_gateway_hops_total", "Hints followed to another node.")?,
+            held: new.gauge(
+                "roomring_gateway_held_calls",
+                "Calls held until their room has an owner that answers.",
+            )?,
+            held_refused: refused("held")?,
+            upstreams: UPSTREAM_STATES
+                .into_iter()
+                .map(|state| new.upstreams(state))
+                .collect::<Result<_, _>>()?,
+            view: new.gauge("roomring_gateway_view", "Number of the view that is followed.")?,
+            view_refreshes: new.counter(
+                "roomring_gateway_view_refreshes_total",
+                "Later views asked for because a node had seen one.",
+            )?,
+            link_queued: new.gauge(
+                "roomring_gateway_link_queued_messages",
+                "Messages that wait to be put on a stream.",
+            )?,
             links_open: new.gauge("roomring_gateway_links", "Open streams to nodes.")?,
             link_reopens: new.counter(
                 "roomring_gateway_link_reopens_total",
@@ -179,12 +218,64 @@ impl Metrics {
     }
 }
 
+impl Metrics {
+    /// A call is tried again after this failure.
+    pub(crate) fn retried(&self, after: Failure) {
+        let cause = cause(after);
+        for (_, counter) in self.retries.iter().filter(|(known, _)| *known == cause) {
+            counter.inc();
+        }
+    }
+
+    /// Calls tried again for one of the causes.
+    #[cfg(test)]
+    pub(crate) fn retries(&self, cause: &str) -> u64 {
+        let counters = self.retries.iter().filter(|(known, _)| *known == cause);
+        counters.map(|(_, counter)| counter.get()).sum()
+    }
+}
+
+/// Why a call may be tried again.
+const RETRY_CAUSES: [&str; 4] = ["not_sent", "not_owner", "lost", "outcome_unknown"];
+
+/// What every state of an upstream is called.
+const UPSTREAM_STATES: [(State, &str); 3] =
+    [(State::Open, "open"), (State::Draining, "draining"), (State::Closed, "closed")];
+
+const fn cause(failure: Failure) -> &'static str {
+    match failure {
+        Failure::NotSent => "not_sent",
+        Failure::Lost | Failure::TimedOut => "lost",
+        Failure::Refused(Class::OutcomeUnknown) => "outcome_unknown",
+        // Only refusals of which nothing ran are tried again.
+        Failure::Refused(_) => "not_owner",
+    }
+}
+
 struct Register<'a>(&'a Registry);
 
 impl Register<'_> {
     fn add<C: Collector + Clone + 'static>(&self, metric: C) -> Result<C, prometheus::Error> {
         self.0.register(Box::new(metric.clone()))?;
         Ok(metric)
+    }
+
+    fn retries(
+        &self,
+        cause: &'static str,
+    ) -> Result<(&'static str, IntCounter), prometheus::Error> {
+        let help = "Calls tried again, by why the last try came to nothing.";
+        let counter = self.counter_with("roomring_gateway_retries_total", help, "cause", cause)?;
+        Ok((cause, counter))
+    }
+
+    fn upstreams(
+        &self,
+        (state, word): (State, &str),
+    ) -> Result<(State, IntGauge), prometheus::Error> {
+        let help = "Nodes, by the state of the streams to them.";
+        let gauge = self.gauge_with("roomring_gateway_upstreams", help, "state", word)?;
+        Ok((state, gauge))
     }
 
     fn counter(&self, name: &str, help: &str) -> Result<IntCounter, prometheus::Error> {
@@ -202,6 +293,18 @@ impl Register<'_> {
     ) -> Result<IntCounter, prometheus::Error> {
         let labels = HashMap::from([(label.to_owned(), value.to_owned())]);
         self.add(IntCounter::with_opts(Opts::new(name, help).const_labels(labels))?)
+    }
+
+    /// A gauge with one fixed label.
+    fn gauge_with(
+        &self,
+        name: &str,
+        help: &str,
+        label: &str,
+        value: &str,
+    ) -> Result<IntGauge, prometheus::Error> {
+        let labels = HashMap::from([(label.to_owned(), value.to_owned())]);
+        self.add(IntGauge::with_opts(Opts::new(name, help).const_labels(labels))?)
     }
 
     fn gauge(&self, name: &str, help: &str) -> Result<IntGauge, prometheus::Error> {
@@ -249,14 +352,26 @@ mod tests {
                 "roomring_gateway_call_duration_seconds",
                 "roomring_gateway_calls_total outcome=refused",
                 "roomring_gateway_calls_total outcome=success",
+                "roomring_gateway_held_calls",
+                "roomring_gateway_hops_total",
                 "roomring_gateway_inflight_blob_bytes",
                 "roomring_gateway_inflight_calls",
+                "roomring_gateway_link_queued_messages",
                 "roomring_gateway_link_reopens_total",
                 "roomring_gateway_links",
                 "roomring_gateway_refused_total reason=guard",
                 "roomring_gateway_refused_total reason=handle",
+                "roomring_gateway_refused_total reason=held",
                 "roomring_gateway_refused_total reason=overload",
-                "roomring_gateway_retries_total",
+                "roomring_gateway_retries_total cause=lost",
+                "roomring_gateway_retries_total cause=not_owner",
+                "roomring_gateway_retries_total cause=not_sent",
+                "roomring_gateway_retries_total cause=outcome_unknown",
+                "roomring_gateway_upstreams state=closed",
+                "roomring_gateway_upstreams state=draining",
+                "roomring_gateway_upstreams state=open",
+                "roomring_gateway_view",
+                "roomring_gateway_view_refreshes_total",
                 "roomring_http_connections",
                 "roomring_http_detached_calls_total",
                 "roomring_http_inflight_requests",

@@ -4,10 +4,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use membership::Now;
 use process::admin::Admin;
 use prometheus::Registry;
 use proto::v1::room_node_client::RoomNodeClient;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -18,8 +20,8 @@ use crate::handle::{KeyRing, RegionError, Sealer};
 use crate::http::{Edge, Settings, serve};
 use crate::mcp::tools::Catalog;
 use crate::metrics::Metrics;
-use crate::routing::Routes;
-use crate::upstream::{Transport, Upstream};
+use crate::routing::{Dial, Refresh, Routes};
+use crate::upstream::{Transport, Upstream, channel};
 
 /// Why a gateway does not start.
 #[derive(Debug, thiserror::Error)]
@@ -52,41 +54,111 @@ impl Gateway {
         node: &RoomNodeClient<T>,
         registry: Registry,
     ) -> Result<Running, StartError> {
-        let address = listener.local_addr()?;
-        let admin_address = admin_listener.local_addr()?;
-        let app_url = config.app_url.as_deref().map_or_else(
-            || format!("http://{address}"),
-            |url| url.trim_end_matches('/').to_owned(),
-        );
-        // Registered apart: other parts of the process may use the same names with other labels.
         let own = Registry::new();
         let metrics = Arc::new(Metrics::register(&own)?);
-        let upstream =
-            Upstream::start(node, config.link_streams, config.inflight_max, Arc::clone(&metrics));
-        upstream.wait_open().await;
-        let pipeline = Arc::new(Pipeline::new(
-            config,
-            Parts {
-                sealer: Sealer::new(&config.region, keyring)?,
-                routes: Routes::single(upstream),
-                clock: Clock::machine(),
-                metrics: Arc::clone(&metrics),
-                app_url: app_url.clone(),
-                seed: getrandom::u64().map_err(|_no_random| StartError::Random)?,
-            },
-        ));
-        let edge = Arc::new(Edge::new(
-            Arc::clone(&pipeline),
-            Catalog::new(room::catalog::tools()),
-            Settings::new(config, address),
-            &app_url,
-        ));
-        let (stop, end) = (CancellationToken::new(), CancellationToken::new());
-        let admin = admin(Arc::clone(&pipeline), &edge, metrics, vec![own, registry]);
-        let admin = tokio::spawn(admin.serve(admin_listener, end.clone()));
-        let edge = tokio::spawn(serve(listener, edge, stop.clone()));
-        Ok(Running { address, admin_address, pipeline, stop, end, edge, admin })
+        let upstream = Upstream::start(node, config.link_streams, &metrics);
+        let routes = Routes::single(upstream, config.inflight_max, Arc::clone(&metrics));
+        let ports = Ports { listener, admin_listener };
+        serve_over(config, ports, keyring, routes, metrics, vec![own, registry]).await
     }
+
+    /// As [`Gateway::start`], for a gateway in front of the nodes of a cluster: calls go to the
+    /// owner of their room in the view that is followed.
+    pub async fn start_in_cluster(
+        config: &Config,
+        listener: TcpListener,
+        admin_listener: TcpListener,
+        keyring: KeyRing,
+        cluster: Cluster,
+        registry: Registry,
+    ) -> Result<Running, StartError> {
+        let own = Registry::new();
+        let metrics = Arc::new(Metrics::register(&own)?);
+        let dial = dial(cluster.channel, config.link_streams, Arc::clone(&metrics));
+        let routes = Routes::follow(
+            cluster.views,
+            cluster.refresh,
+            dial,
+            config.inflight_max,
+            Arc::clone(&metrics),
+        );
+        let ports = Ports { listener, admin_listener };
+        serve_over(config, ports, keyring, routes, metrics, vec![own, registry]).await
+    }
+}
+
+/// The nodes of a cluster, as a gateway is told of them.
+pub struct Cluster {
+    /// The view of the moment, and what comes after it.
+    pub views: watch::Receiver<Arc<Now>>,
+    /// Asks for a view of at least a number that a node has seen. Must not block.
+    pub refresh: Refresh,
+    /// How channels to nodes are kept.
+    pub channel: channel::Settings,
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cluster").field("channel", &self.channel).finish_non_exhaustive()
+    }
+}
+
+/// Opens streams to members by the address in the node table.
+fn dial(settings: channel::Settings, streams: usize, metrics: Arc<Metrics>) -> Dial {
+    Arc::new(move |member| match channel::client(&member.address, settings) {
+        Ok(client) => Some(Upstream::start(&client, streams, &metrics)),
+        Err(error) => {
+            let node = &member.incarnation.node;
+            tracing::error!(%node, address = member.address, %error, "node not dialled");
+            None
+        }
+    })
+}
+
+struct Ports {
+    listener: TcpListener,
+    admin_listener: TcpListener,
+}
+
+/// Serves over the routes. The gateway's own metrics are registered apart: other parts of the
+/// process may use the same names with other labels.
+async fn serve_over(
+    config: &Config,
+    ports: Ports,
+    keyring: KeyRing,
+    routes: Routes,
+    metrics: Arc<Metrics>,
+    registries: Vec<Registry>,
+) -> Result<Running, StartError> {
+    let address = ports.listener.local_addr()?;
+    let admin_address = ports.admin_listener.local_addr()?;
+    let app_url = config
+        .app_url
+        .as_deref()
+        .map_or_else(|| format!("http://{address}"), |url| url.trim_end_matches('/').to_owned());
+    routes.wait_open().await;
+    let pipeline = Arc::new(Pipeline::new(
+        config,
+        Parts {
+            sealer: Sealer::new(&config.region, keyring)?,
+            routes,
+            clock: Clock::machine(),
+            metrics: Arc::clone(&metrics),
+            app_url: app_url.clone(),
+            seed: getrandom::u64().map_err(|_no_random| StartError::Random)?,
+        },
+    ));
+    let edge = Arc::new(Edge::new(
+        Arc::clone(&pipeline),
+        Catalog::new(room::catalog::tools()),
+        Settings::new(config, address),
+        &app_url,
+    ));
+    let (stop, end) = (CancellationToken::new(), CancellationToken::new());
+    let admin = admin(Arc::clone(&pipeline), &edge, metrics, registries);
+    let admin = tokio::spawn(admin.serve(ports.admin_listener, end.clone()));
+    let edge = tokio::spawn(serve(ports.listener, edge, stop.clone()));
+    Ok(Running { address, admin_address, pipeline, stop, end, edge, admin })
 }
 
 fn admin(

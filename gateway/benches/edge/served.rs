@@ -61,10 +61,10 @@ async fn served(listener: std::net::TcpListener, sealer: Sealer) {
     let config = Config::default();
     let metrics = Arc::new(Metrics::register(&Registry::new()).unwrap());
     let nobody = RoomNodeClient::new(Endpoint::from_static("http://127.0.0.1:9").connect_lazy());
-    let upstream = Upstream::start(&nobody, 1, config.inflight_max, Arc::clone(&metrics));
+    let upstream = Upstream::start(&nobody, 1, &metrics);
     let parts = Parts {
         sealer,
-        routes: Routes::single(upstream),
+        routes: Routes::single(upstream, config.inflight_max, Arc::clone(&metrics)),
         clock: Clock::machine(),
         metrics,
         app_url: "http://127.0.0.1:8080".to_owned(),

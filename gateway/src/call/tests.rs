@@ -207,6 +207,48 @@ async fn the_owners_refusal_is_remembered_too() {
     assert_eq!(bench.node.seen().len(), 1);
 }
 
+/// One participant over all gateways: the owner's cadence decides, and each gateway learns from
+/// its first refusal (ours 8).
+#[tokio::test(start_paused = true)]
+async fn a_sprayer_over_two_gateways_gains_nothing() {
+    const PERIOD_MS: u64 = 10_000;
+    let clock = Clock::hand();
+    let (owner, started) = (clock.clone(), clock.tick());
+    let admitted = Arc::new(AtomicUsize::new(0));
+    let wakes = Arc::clone(&admitted);
+    let mut next = 0;
+    // The owner, with the exact cadence of one participant.
+    let script = move |_: &v1::Call| {
+        let now = owner.tick().since(started) / 1_000_000;
+        if now < next {
+            let reject = Reject::new(Class::TooFast, "wait_rate_limited", "Early.", true);
+            return Act::Refuse(reject.retry_after(next - now));
+        }
+        next = now + PERIOD_MS;
+        wakes.fetch_add(1, Ordering::Relaxed);
+        Act::Wait(r#"{"events":[]}"#, PERIOD_MS)
+    };
+    let one = Bench::with_clock(script, clock.clone()).await;
+    let two = one.beside().await;
+    let args = format!(r#"{{"participantHandle":"{}"}}"#, one.handle("r", 1));
+    for round in 1..=3 {
+        for _ in 0..100 {
+            for (gateway, left) in [(&one, PERIOD_MS), (&two, PERIOD_MS)] {
+                let outcome = gateway.call(&WAIT, &args).await;
+                if let Outcome::Refused(refusal) = outcome {
+                    assert_eq!(refusal.code, "wait_rate_limited");
+                    assert_eq!(refusal.retry_after_ms, Some(left));
+                }
+            }
+        }
+        assert_eq!(admitted.load(Ordering::Relaxed), round, "one wait a period, as through one");
+        // The admitted one, and one by which the other gateway learned.
+        assert_eq!(one.node.seen().len(), 2 * round);
+        clock.advance(Duration::from_millis(PERIOD_MS));
+    }
+    assert_eq!((one.metrics.waits_refused.get(), two.metrics.waits_refused.get()), (297, 297));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_polls_own_repeats_are_admitted_once() {
     let bench = Bench::start(|call| match call.attempt {

@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::Body;
+use prometheus::IntGauge;
 use proto::v1;
 use proto::v1::room_node_client::RoomNodeClient;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::client::GrpcService;
 
-use super::retry::jitter;
+use super::retry::drawn;
 use crate::metrics::Metrics;
 
 /// Calls and cancels queued for one stream. The number of calls in flight is bounded before they
@@ -79,6 +80,8 @@ pub(super) struct Link {
 struct State {
     /// The way up, while a stream is open and takes calls.
     up: Option<mpsc::Sender<v1::Up>>,
+    /// The view in which the node drains, once it has said so; until it takes calls again.
+    draining: Option<u64>,
     /// Who waits for which answer on the present stream. Bounded by the calls in flight.
     waiting: HashMap<u64, oneshot::Sender<v1::Answer>>,
     last_id: u64,
@@ -109,20 +112,21 @@ impl Link {
             let opening = client.link(ReceiverStream::new(queue));
             match tokio::time::timeout(OPEN_TIMEOUT, opening).await {
                 Ok(Ok(response)) => {
-                    backoff = REOPEN_FIRST;
-                    metrics.links_open.inc();
-                    self.lock().up = Some(up);
-                    self.opened.notify_waiters();
+                    let counted = Counted::new(&metrics.links_open);
+                    self.open(up);
                     let end = self.read(response.into_inner()).await;
-                    self.close();
-                    metrics.links_open.dec();
+                    // A node that drains opens streams still, only to say so again.
+                    if self.close().is_none() {
+                        backoff = REOPEN_FIRST;
+                    }
+                    drop(counted);
                     tracing::info!(reason = end, "node link ended");
                 }
                 Ok(Err(status)) => tracing::warn!(code = ?status.code(), "node link refused"),
                 Err(_elapsed) => tracing::warn!("node link not opened in time"),
             }
             metrics.link_reopens.inc();
-            tokio::time::sleep(jitter(backoff, getrandom::u32().unwrap_or(u32::MAX))).await;
+            tokio::time::sleep(drawn(backoff)).await;
             backoff = (backoff * 2).min(REOPEN_MAX);
         }
     }
@@ -152,21 +156,46 @@ impl Link {
             }
             // No connection is attached through this gateway yet.
             v1::down::What::Notice(_) => {}
-            v1::down::What::Draining(_) => {
-                // Calls under way are still answered; new ones go elsewhere.
-                self.lock().up = None;
-                tracing::info!("node link draining");
+            v1::down::What::Draining(draining) => {
+                // Calls under way are still answered; new ones go elsewhere. With the last of
+                // them goes the last sender, and the stream up ends: the node knows that nothing
+                // more comes.
+                let mut state = self.lock();
+                (state.up, state.draining) = (None, Some(draining.view));
+                drop(state);
+                tracing::info!(view = draining.view, "node link draining");
             }
         }
     }
 
-    fn close(&self) {
+    fn open(&self, up: mpsc::Sender<v1::Up>) {
+        let mut state = self.lock();
+        (state.up, state.draining) = (Some(up), None);
+        drop(state);
+        self.opened.notify_waiters();
+    }
+
+    /// Gives up the stream; the view in which its node drains, if it said so.
+    fn close(&self) -> Option<u64> {
         let mut state = self.lock();
         state.up = None;
         // Dropping the senders tells everybody that the answer is lost.
         let waiting = std::mem::take(&mut state.waiting);
+        let draining = state.draining;
         drop(state);
         drop(waiting);
+        draining
+    }
+
+    /// The view in which the node drains, if it has said so.
+    pub(super) fn draining_view(&self) -> Option<u64> {
+        self.lock().draining
+    }
+
+    /// Messages that wait to be put on the stream.
+    pub(super) fn queued(&self) -> usize {
+        let state = self.lock();
+        state.up.as_ref().map_or(0, |up| up.max_capacity().saturating_sub(up.capacity()))
     }
 
     /// Whether a stream is open and takes calls.
@@ -200,6 +229,22 @@ impl Link {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One open stream, also when it is given up from outside.
+struct Counted<'a>(&'a IntGauge);
+
+impl<'a> Counted<'a> {
+    fn new(gauge: &'a IntGauge) -> Self {
+        gauge.inc();
+        Self(gauge)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.dec();
     }
 }
 

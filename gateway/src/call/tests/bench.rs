@@ -2,6 +2,8 @@
 
 use object::{Audience, BlobEncoding, BlobField, Class, Fault, Reject};
 use prometheus::Registry;
+use proto::v1::room_node_client::RoomNodeClient;
+use proto::v1::room_node_server::RoomNodeServer;
 use room::catalog::Annotations;
 
 use super::super::*;
@@ -100,8 +102,12 @@ fn check(value: &Value, _blob: Option<&[u8]>) -> Result<(), Reject> {
     Err(reject)
 }
 
+type Client = RoomNodeClient<RoomNodeServer<FakeNode>>;
+
 pub(super) struct Bench {
     pub(super) node: Arc<FakeNode>,
+    client: Client,
+    keys: KeyRing,
     pub(super) pipeline: Pipeline,
     pub(super) metrics: Arc<Metrics>,
     pub(super) registry: Registry,
@@ -110,22 +116,40 @@ pub(super) struct Bench {
 
 impl Bench {
     pub(super) async fn start(script: impl FnMut(&v1::Call) -> Act + Send + 'static) -> Self {
+        Self::with_clock(script, Clock::hand()).await
+    }
+
+    pub(super) async fn with_clock(
+        script: impl FnMut(&v1::Call) -> Act + Send + 'static,
+        clock: Clock,
+    ) -> Self {
         let (node, client, _cancels) = FakeNode::start(script);
+        let keys = KeyRing::ephemeral().unwrap();
+        Self::over(node, client, keys, clock).await
+    }
+
+    /// Another gateway over the same node, with the same keys and the same time.
+    pub(super) async fn beside(&self) -> Self {
+        let (node, keys) = (Arc::clone(&self.node), self.keys.clone());
+        Self::over(node, self.client.clone(), keys, self.clock.clone()).await
+    }
+
+    async fn over(node: Arc<FakeNode>, client: Client, keys: KeyRing, clock: Clock) -> Self {
         let registry = Registry::new();
         let metrics = Arc::new(Metrics::register(&registry).unwrap());
-        let upstream = Upstream::start(&client, 1, 100, Arc::clone(&metrics));
-        upstream.wait_open().await;
-        let clock = Clock::hand();
+        let upstream = Upstream::start(&client, 1, &metrics);
+        let routes = Routes::single(upstream, 100, Arc::clone(&metrics));
+        routes.wait_open().await;
         let parts = Parts {
-            sealer: Sealer::new("local", KeyRing::ephemeral().unwrap()).unwrap(),
-            routes: Routes::single(upstream),
+            sealer: Sealer::new("local", keys.clone()).unwrap(),
+            routes,
             clock: clock.clone(),
             metrics: Arc::clone(&metrics),
             app_url: "https://rooms.test".to_owned(),
             seed: 42,
         };
         let pipeline = Pipeline::new(&Config::default(), parts);
-        Self { node, pipeline, metrics, registry, clock }
+        Self { node, client, keys, pipeline, metrics, registry, clock }
     }
 
     /// A handle as if its participant had joined.

@@ -1,25 +1,39 @@
-use object::Reject;
+mod cluster;
+mod socket;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use object::{Class, ParticipantId, Reject, RequestId};
+use proto::v1;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::fake_node::{Act, FakeNode, success};
+use crate::clock;
+use crate::fake_node::{Act, FakeNode, Phase, success};
+use crate::upstream::State;
 
 struct Bench {
     node: Arc<FakeNode>,
     upstream: Upstream,
+    routes: Routes,
     cancels: mpsc::Receiver<u64>,
 }
 
 const INFLIGHT_MAX: usize = 100;
 
-async fn bench(streams: usize, script: impl FnMut(&v1::Call) -> Act + Send + 'static) -> Bench {
+fn metrics() -> Arc<Metrics> {
+    Arc::new(Metrics::register(&prometheus::Registry::new()).unwrap())
+}
+
+async fn bench(script: impl FnMut(&v1::Call) -> Act + Send + 'static) -> Bench {
     let (node, client, cancels) = FakeNode::start(script);
-    let metrics = Arc::new(Metrics::register(&prometheus::Registry::new()).unwrap());
-    let upstream = Upstream::start(&client, streams, INFLIGHT_MAX, metrics);
-    while upstream.inner.links.iter().any(|link| !link.is_open()) {
-        tokio::task::yield_now().await;
-    }
-    Bench { node, upstream, cancels }
+    let metrics = metrics();
+    let upstream = Upstream::start(&client, 1, &metrics);
+    let routes = Routes::single(upstream.clone(), INFLIGHT_MAX, metrics);
+    routes.wait_open().await;
+    assert!(routes.is_open());
+    Bench { node, upstream, routes, cancels }
 }
 
 fn request(args: &str) -> Request {
@@ -33,6 +47,7 @@ fn request(args: &str) -> Request {
         request: RequestId(9),
         repeatable: true,
         harmless: false,
+        wait: false,
         deadline: clock::now() + Duration::from_secs(10),
     }
 }
@@ -47,19 +62,19 @@ const fn reject(class: Class, code: &'static str) -> Act {
 
 #[tokio::test(start_paused = true)]
 async fn answers_find_their_calls_in_any_order() {
-    let bench = bench(2, |_| Act::Gather(25)).await;
+    let bench = bench(|_| Act::Gather(50)).await;
     let calls = (0..50).map(|n| {
-        let upstream = bench.upstream.clone();
+        let routes = bench.routes.clone();
         tokio::spawn(async move {
             let args = format!("{{\"n\":{n}}}");
-            let reply = upstream.call(&request(&args)).await;
+            let reply = routes.call(&request(&args)).await;
             assert_eq!(reply.result.unwrap().body, args);
         })
     });
     for call in calls.collect::<Vec<_>>() {
         call.await.unwrap();
     }
-    assert_eq!(bench.upstream.inflight(), 0);
+    assert_eq!(bench.routes.inflight(), 0);
     let call = bench.node.seen().swap_remove(0);
     assert_eq!((&*call.op, &*call.object, call.kind), ("send_text", "blue-otter", 114));
     assert_eq!(*call.participant, 7_u128.to_be_bytes());
@@ -79,9 +94,9 @@ async fn a_lost_answer_is_asked_for_again_only_where_that_is_safe() {
             1 => Act::EndStream,
             _ => success("{}"),
         };
-        let bench = bench(1, lose).await;
+        let bench = bench(lose).await;
         let request = Request { repeatable, harmless, ..request("{}") };
-        assert_eq!(code(bench.upstream.call(&request).await), want, "{repeatable} {harmless}");
+        assert_eq!(code(bench.routes.call(&request).await), want, "{repeatable} {harmless}");
         let seen = bench.node.seen();
         assert_eq!(seen.len(), sent);
         assert!(seen.iter().all(|call| call.request == seen[0].request));
@@ -92,9 +107,9 @@ async fn a_lost_answer_is_asked_for_again_only_where_that_is_safe() {
 #[tokio::test(start_paused = true)]
 async fn a_node_that_always_loses_answers_gets_five_attempts() {
     for (harmless, want) in [(false, "outcome_unknown"), (true, "room_unavailable")] {
-        let bench = bench(1, |_| Act::EndStream).await;
+        let bench = bench(|_| Act::EndStream).await;
         let request = Request { harmless, ..request("{}") };
-        assert_eq!(code(bench.upstream.call(&request).await), want);
+        assert_eq!(code(bench.routes.call(&request).await), want);
         let attempts: Vec<u32> = bench.node.seen().iter().map(|call| call.attempt).collect();
         assert_eq!(attempts, [1, 2, 3, 4, 5]);
     }
@@ -107,68 +122,68 @@ async fn refusals_pass_unless_nothing_ran() {
         (Class::Overloaded, "the_code", 1),
         (Class::Unavailable, "the_code", 1),
         (Class::OutcomeUnknown, "the_code", 5),
-        (Class::NotOwner, "room_unavailable", 4),
-        (Class::Fenced, "room_unavailable", 4),
+        (Class::NotOwner, "room_unavailable", 5),
+        (Class::Fenced, "room_unavailable", 5),
     ] {
-        let bench = bench(1, move |_| reject(class, "the_code")).await;
-        assert_eq!(code(bench.upstream.call(&request("{}")).await), want, "{class:?}");
+        let bench = bench(move |_| reject(class, "the_code")).await;
+        assert_eq!(code(bench.routes.call(&request("{}")).await), want, "{class:?}");
         assert_eq!(bench.node.seen().len(), sent, "{class:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_of_a_newer_kind_counts_as_lost() {
-    let bench = bench(1, |_| Act::Newer).await;
+    let bench = bench(|_| Act::Newer).await;
     let request = Request { repeatable: false, ..request("{}") };
-    assert_eq!(code(bench.upstream.call(&request).await), "outcome_unknown");
+    assert_eq!(code(bench.routes.call(&request).await), "outcome_unknown");
 }
 
 #[tokio::test(start_paused = true)]
 async fn dropping_a_call_cancels_it_at_the_node() {
-    let mut bench = bench(1, |_| Act::Silence).await;
-    let upstream = bench.upstream.clone();
-    let call = tokio::spawn(async move { upstream.call(&request("{}")).await });
+    let mut bench = bench(|_| Act::Silence).await;
+    let routes = bench.routes.clone();
+    let call = tokio::spawn(async move { routes.call(&request("{}")).await });
     while bench.node.seen().is_empty() {
         tokio::task::yield_now().await;
     }
-    assert_eq!(bench.upstream.inflight(), 1);
+    assert_eq!(bench.routes.inflight(), 1);
     call.abort();
     assert!(call.await.unwrap_err().is_cancelled());
     assert_eq!(bench.cancels.recv().await, Some(bench.node.seen()[0].id));
-    assert_eq!(bench.upstream.inflight(), 0);
+    assert_eq!(bench.routes.inflight(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_deadline_ends_and_cancels_a_call() {
-    let mut bench = bench(1, |_| Act::Silence).await;
+    let mut bench = bench(|_| Act::Silence).await;
     let before = clock::now();
-    assert_eq!(code(bench.upstream.call(&request("{}")).await), "outcome_unknown");
+    assert_eq!(code(bench.routes.call(&request("{}")).await), "outcome_unknown");
     assert_eq!(before.elapsed(), Duration::from_secs(10));
     assert!(bench.cancels.recv().await.is_some());
     let late = Request { deadline: clock::now(), ..request("{}") };
-    assert_eq!(code(bench.upstream.call(&late).await), "room_unavailable");
+    assert_eq!(code(bench.routes.call(&late).await), "room_unavailable");
     assert_eq!(bench.node.seen().len(), 1, "a call without time is not sent");
 }
 
 #[tokio::test(start_paused = true)]
 async fn more_calls_than_the_bound_are_refused_at_once() {
-    let bench = bench(1, |_| Act::Silence).await;
+    let bench = bench(|_| Act::Silence).await;
     let calls: Vec<_> = (0..INFLIGHT_MAX)
         .map(|_| {
-            let upstream = bench.upstream.clone();
-            tokio::spawn(async move { upstream.call(&request("{}")).await })
+            let routes = bench.routes.clone();
+            tokio::spawn(async move { routes.call(&request("{}")).await })
         })
         .collect();
     while bench.node.seen().len() < INFLIGHT_MAX {
         tokio::task::yield_now().await;
     }
-    let reply = bench.upstream.call(&request("{}")).await;
+    let reply = bench.routes.call(&request("{}")).await;
     assert_eq!(reply.result.unwrap_err(), Refusal::overloaded());
     for call in calls {
         call.abort();
         assert!(call.await.is_err());
     }
-    assert_eq!(bench.upstream.inflight(), 0);
+    assert_eq!(bench.routes.inflight(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -181,31 +196,56 @@ async fn a_draining_stream_gets_no_new_calls() {
         }
         success("{}")
     };
-    let bench = bench(2, script).await;
-    assert_eq!(code(bench.upstream.call(&request("{}")).await), "success");
-    for _ in 0..4 {
-        assert_eq!(code(bench.upstream.call(&request("{}")).await), "success");
+    let (node, client, _cancels) = FakeNode::start(script);
+    let metrics = metrics();
+    let upstream = Upstream::start(&client, 2, &metrics);
+    let routes = Routes::single(upstream.clone(), INFLIGHT_MAX, Arc::clone(&metrics));
+    while metrics.links_open.get() < 2 {
+        tokio::task::yield_now().await;
     }
-    assert_eq!(bench.upstream.inner.links.iter().filter(|link| link.is_open()).count(), 1);
-    assert_eq!(bench.node.seen().len(), 5);
+    for _ in 0..5 {
+        assert_eq!(code(routes.call(&request("{}")).await), "success");
+    }
+    assert_eq!(upstream.state(), State::Open, "the other stream takes calls");
+    assert_eq!(upstream.draining_view(), Some(0));
+    assert_eq!(node.seen().len(), 5);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_comes_late_is_waited_for() {
     let (node, client, _cancels) = FakeNode::start(|_| success("{}"));
     node.refuse_links.store(3, Ordering::Relaxed);
-    let metrics = Arc::new(Metrics::register(&prometheus::Registry::new()).unwrap());
-    let upstream = Upstream::start(&client, 1, 1, metrics);
-    assert!(!upstream.is_open());
-    assert_eq!(code(upstream.call(&request("{}")).await), "success");
+    let metrics = metrics();
+    let upstream = Upstream::start(&client, 1, &metrics);
+    let routes = Routes::single(upstream, 1, Arc::clone(&metrics));
+    assert!(!routes.is_open());
+    assert_eq!(code(routes.call(&request("{}")).await), "success");
+    assert_eq!(metrics.retries("not_sent"), 1);
+    assert_eq!(metrics.held.get(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_never_comes_is_unavailable() {
     let (node, client, _cancels) = FakeNode::start(|_| success("{}"));
     node.refuse_links.store(usize::MAX, Ordering::Relaxed);
-    let metrics = Arc::new(Metrics::register(&prometheus::Registry::new()).unwrap());
-    let upstream = Upstream::start(&client, 1, 1, metrics);
-    assert_eq!(code(upstream.call(&request("{}")).await), "room_unavailable");
+    let metrics = metrics();
+    let upstream = Upstream::start(&client, 1, &metrics);
+    let routes = Routes::single(upstream, 1, metrics);
+    assert_eq!(code(routes.call(&request("{}")).await), "room_unavailable");
     assert!(node.seen().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn gauges_tell_of_the_streams() {
+    let bench = bench(|_| success("{}")).await;
+    let metrics = Arc::clone(&bench.routes.inner.metrics);
+    let states = || metrics.upstreams.iter().map(|(_, gauge)| gauge.get()).collect::<Vec<_>>();
+    bench.routes.refresh_gauges();
+    assert_eq!((states(), metrics.view.get(), metrics.link_queued.get()), (vec![1, 0, 0], 0, 0));
+    bench.node.phase.send_replace(Phase::Draining(3));
+    while bench.upstream.is_open() {
+        tokio::task::yield_now().await;
+    }
+    bench.routes.refresh_gauges();
+    assert_eq!(states(), [0, 1, 0]);
 }

@@ -1,0 +1,65 @@
+//! The channel to a node in another process.
+//!
+//! One channel per incarnation, by the address of the node table, never balanced (cluster 3.3).
+//! Without keep-alive a node whose machine is gone, or whose packets are dropped, looks alive for
+//! as long as the kernel retransmits.
+
+use std::time::Duration;
+
+use proto::v1::room_node_client::RoomNodeClient;
+use tonic::transport::{Channel, Endpoint};
+
+/// Largest message of a link: a call with its blob, and room for the envelope. Not below the
+/// node's own bound.
+pub const MESSAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Bytes under way to this process on one stream, and on all of one connection, before the peer
+/// waits: HTTP/2's own 64 KiB would let one large answer stall the small ones behind it.
+const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
+const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
+
+/// How a node's silence is told from its absence.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// How long the connection may take.
+    pub connect_timeout: Duration,
+    /// How often an idle or silent connection is probed.
+    pub keep_alive_interval: Duration,
+    /// How long the answer to a probe may take.
+    pub keep_alive_timeout: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(1),
+            // Together four seconds: less than a node lease, so that a call in flight to a node
+            // that is gone is on its way again when the lease ends.
+            keep_alive_interval: Duration::from_secs(2),
+            keep_alive_timeout: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Why a node's address cannot be dialled.
+#[derive(Debug, thiserror::Error)]
+#[error("a node advertises an address that is no HOST:PORT; correct its --advertise")]
+pub struct AddressError(#[source] tonic::transport::Error);
+
+/// A client of the node at `address` (`HOST:PORT`), which connects when it is first used and
+/// again whenever the connection was lost. Must be called within a tokio runtime.
+pub fn client(address: &str, settings: Settings) -> Result<RoomNodeClient<Channel>, AddressError> {
+    let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(AddressError)?;
+    let channel = endpoint
+        .connect_timeout(settings.connect_timeout)
+        .tcp_nodelay(true)
+        .http2_keep_alive_interval(settings.keep_alive_interval)
+        .keep_alive_timeout(settings.keep_alive_timeout)
+        .keep_alive_while_idle(true)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .connect_lazy();
+    Ok(RoomNodeClient::new(channel)
+        .max_decoding_message_size(MESSAGE_BYTES_MAX)
+        .max_encoding_message_size(MESSAGE_BYTES_MAX))
+}
