@@ -83,12 +83,11 @@ pub(crate) async fn check(
         command.arg("GET").arg(setting);
         let answer = socket.one(command).await.map_err(lost)?;
         if let Value::ServerError(e) = &answer {
-            let (why, level) = (error_line(e), name(level));
-            tracing::warn!(
-                %address, why, level,
-                "CONFIG is refused there, so the settings are not checked: see docs/durability.md \
-                 for those that this level needs"
-            );
+            let needs = needs(level, is_replicated, node_ttl_ms);
+            let needs: Vec<String> =
+                needs.iter().map(|(name, need)| format!("{name} = {}", need.wanted())).collect();
+            let (why, needs) = (error_line(e), needs.join(", "));
+            tracing::warn!(%address, why, needs, "CONFIG is refused there: make sure of the settings");
             break;
         }
         let found = field(&answer, setting).and_then(text).unwrap_or("missing");

@@ -55,7 +55,7 @@ impl Core {
         loop {
             match self.once(slot, &body, asked.take(), deadline).await {
                 Ok(value) => return Ok(value),
-                Err(Missed::Final(failure)) => return Err(failure),
+                Err(Missed::Final(failure)) => return Err(turns.end(failure)),
                 Err(Missed::Again(again)) => {
                     if let Again::Ask(address) = &again {
                         asked = Some(address.clone());
@@ -110,12 +110,13 @@ pub(crate) struct Turns<'a> {
     core: &'a Core,
     deadline: Instant,
     attempt: u32,
+    last: Option<Again>,
     map: watch::Receiver<Arc<Map>>,
 }
 
 impl<'a> Turns<'a> {
     pub(crate) fn new(core: &'a Core, deadline: Instant) -> Self {
-        Self { core, deadline, attempt: 0, map: core.map.subscribe() }
+        Self { core, deadline, attempt: 0, last: None, map: core.map.subscribe() }
     }
 
     /// Waits before the next attempt: a pause, or until the map of primaries is drawn anew.
@@ -129,8 +130,18 @@ impl<'a> Turns<'a> {
         if until >= self.deadline {
             return Err(again.failure());
         }
+        self.last = Some(again);
         // Either end of the wait is good, and a link that is closing answers the next attempt.
         drop(timeout_at(until, self.map.changed()).await);
         Ok(())
+    }
+
+    /// A deadline that ended the last attempt before it was sent is less telling than what the
+    /// attempt before it met.
+    fn end(self, failure: Failure) -> Failure {
+        match self.last {
+            Some(again) if failure == Failure::not_sent(Unsent::Deadline) => again.failure(),
+            _ => failure,
+        }
     }
 }

@@ -1,5 +1,9 @@
 //! One pipeline and its answers, confirmed at the level and checked to be its own.
 
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
 use redis::{Pipeline, Value};
 
 use crate::socket::{Socket, SocketError};
@@ -17,7 +21,7 @@ impl Wait {
     /// None at levels that wait for nobody. The server gives up waiting well before the link would
     /// be cut, so that a missing replica is told from a lost link.
     pub(crate) fn new(durability: Durability, response_ms: u64) -> Option<Self> {
-        durability.waits().then_some(Self { durability, ms: (response_ms / 2).max(1) })
+        durability.waits().then_some(Self { durability, ms: (response_ms / 4 * 3).max(1) })
     }
 
     fn command(self) -> redis::Cmd {
@@ -42,26 +46,70 @@ impl Wait {
     }
 }
 
-/// The answers to a pipeline.
-#[derive(Debug)]
-pub(crate) struct Answers {
-    /// One for each command.
-    pub(crate) values: Vec<Value>,
-    /// Whether the wait was met; true if there was none.
-    pub(crate) is_confirmed: bool,
+/// What is to be confirmed after the commands, and when that is asked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Confirm {
+    pub(crate) wait: Wait,
+    /// Whether the wait is sent along with the commands. That saves a round trip; but after a wait
+    /// that was not met it would hold up the link even if nothing ran, so then it is sent only when
+    /// there is something to confirm.
+    pub(crate) is_eager: bool,
 }
 
-/// Sends commands, then the wait, then a token that must come back: answers that belong to other
-/// commands show by the wrong token, and then the link is cut before anybody hears them.
+/// Sends commands as one pipeline. `first` takes their answers, one for each, as soon as they are
+/// there, and says whether they are to be confirmed; then the wait decides.
+///
+/// Returns whether it was met; true if nothing was to be confirmed. After an error the link is cut:
+/// before `first` was called nothing is known of any command, after it all that was to be confirmed
+/// is in doubt.
 pub(crate) async fn exchange(
     socket: &Socket,
-    mut commands: Pipeline,
-    wait: Option<Wait>,
-) -> Result<Answers, Doubt> {
-    let token = socket.token();
-    if let Some(wait) = wait {
-        commands.add_command(wait.command());
+    commands: Pipeline,
+    confirm: Option<Confirm>,
+    first: impl FnOnce(Vec<Value>) -> bool,
+) -> Result<bool, Doubt> {
+    let mut answers = pin!(ask(socket, commands));
+    let Some(Confirm { wait, is_eager }) = confirm else {
+        first(answers.await?);
+        return Ok(true);
+    };
+    let mut commands = Pipeline::with_capacity(2);
+    commands.add_command(wait.command());
+    let mut waiting = pin!(ask(socket, commands));
+    let (mut answered, mut waited) = (Poll::Pending, Poll::Pending);
+    if is_eager {
+        // The first poll hands a pipeline to the connection, whose queue is far longer than what
+        // one lane has in flight: the wait comes after the commands.
+        answered = begin(answers.as_mut()).await;
+        waited = begin(waiting.as_mut()).await;
     }
+    let answered = match answered {
+        Poll::Ready(answered) => answered,
+        Poll::Pending => answers.await,
+    };
+    let confirms = first(answered?);
+    if !confirms && !is_eager {
+        return Ok(true);
+    }
+    // A wait that was sent blocks the link until it ends, whether anything needs it or not: who
+    // comes after it must not be taken for sent.
+    let waited = match waited {
+        Poll::Ready(waited) => waited,
+        Poll::Pending => waiting.await,
+    };
+    let is_met = waited?.first().is_some_and(|met| wait.is_met(met));
+    Ok(is_met || !confirms)
+}
+
+/// Polls once.
+async fn begin<T>(mut future: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
+    poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
+}
+
+/// Sends commands and behind them a token that must come back: answers that belong to other
+/// commands show by the wrong token, and then the link is cut before anybody hears them.
+async fn ask(socket: &Socket, mut commands: Pipeline) -> Result<Vec<Value>, Doubt> {
+    let token = socket.token();
     commands.cmd("ECHO").arg(&token);
     let count = commands.len();
     let mut values = socket.ask(&commands).await.map_err(|e| {
@@ -77,8 +125,7 @@ pub(crate) async fn exchange(
         socket.cut();
         return Err(Doubt::Mismatch);
     }
-    let is_confirmed = wait.is_none_or(|wait| values.pop().is_some_and(|met| wait.is_met(&met)));
-    Ok(Answers { values, is_confirmed })
+    Ok(values)
 }
 
 #[cfg(test)]

@@ -18,13 +18,18 @@ use crate::generation::{Markers, Part, Unsettled};
 use crate::identity::{Identity, NotUsable, identify};
 use crate::library::{Form, LoadError};
 use crate::primary::{Map, Owner, Primary};
-use crate::socket::{Socket, SocketError};
+use crate::socket::{Login, Socket, SocketError};
 use crate::{Address, Endpoint, OpenError};
 
 /// The time between two looks, milliseconds.
 const LOOK_MS: u64 = 1_000;
+/// The same while something is wrong.
+const LOOK_WRONG_MS: u64 = 200;
 /// The least time between two looks, however many stumble, milliseconds.
-const LOOK_LEAST_MS: u64 = 20;
+const LOOK_LEAST_MS: u64 = 50;
+/// The longest the keeper waits for one answer, milliseconds: a server that hangs must not keep it
+/// from the others.
+const ANSWER_MS: u64 = 1_000;
 
 /// The only writer of the map.
 #[derive(Debug)]
@@ -64,8 +69,9 @@ impl Keeper {
     /// Looks until the link is dropped.
     pub(crate) async fn run(mut self) {
         loop {
-            // A nudge or a second, whichever is first.
-            drop(timeout(Duration::from_millis(LOOK_MS), self.core.nudge.notified()).await);
+            // A nudge or the time, whichever is first.
+            let rest = if self.last.is_none() { LOOK_MS } else { LOOK_WRONG_MS };
+            drop(timeout(Duration::from_millis(rest), self.core.nudge.notified()).await);
             let looked = self.look().await;
             let said = looked.as_ref().err().map(ToString::to_string);
             if said != self.last {
@@ -207,7 +213,9 @@ async fn verify(core: &Core, address: &Address) -> Result<(Socket, Identity, For
         SocketError::Credentials => OpenError::Credentials { address: at() },
         e => OpenError::Unreachable { address: at(), why: e.to_string() },
     };
-    let socket = Socket::open(address, &core.login).await.map_err(lost)?;
+    let response = core.login.response.min(Duration::from_millis(ANSWER_MS));
+    let login = Login { response, ..core.login.clone() };
+    let socket = Socket::open(address, &login).await.map_err(lost)?;
     let identity = identify(&socket).await.map_err(|e| match e {
         NotUsable::Socket(e) => lost(e),
         NotUsable::Replica | NotUsable::Other => OpenError::NotPrimary { address: at() },
@@ -219,6 +227,7 @@ async fn verify(core: &Core, address: &Address) -> Result<(Socket, Identity, For
     check(&socket, address, level, is_replicated, ttl).await?;
     let form = core.shelf.load(&socket).await.map_err(|e| match e {
         LoadError::Socket(e) => lost(e),
+        LoadError::NotNow(why) => OpenError::Unreachable { address: at(), why },
         LoadError::Refused { library, why } => {
             OpenError::Library { name: library, address: at(), why }
         }

@@ -11,13 +11,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::core::Core;
-use crate::exchange::{Wait, exchange};
+use crate::exchange::{Confirm, Wait, exchange};
 use crate::identity::{Identity, rejoin};
 use crate::library::{Form, Function};
 use crate::random::random;
 use crate::retry::{Again, Verdict, judge, pause};
 use crate::socket::Socket;
-use crate::{Address, Call, Failure, Unsent, clock};
+use crate::{Address, Call, Doubt, Failure, Unsent, clock};
 
 /// Calls in one pipeline.
 const PIPELINE_CALLS_MAX: usize = 128;
@@ -103,6 +103,7 @@ impl Lane {
             identity,
             form,
             wait,
+            is_met: Arc::new(AtomicBool::new(true)),
             items,
             overlap: Arc::new(Semaphore::new(overlap_max)),
             socket: None,
@@ -134,6 +135,7 @@ struct Task {
     identity: Identity,
     form: Form,
     wait: Option<Wait>,
+    is_met: Arc<AtomicBool>,
     items: mpsc::Receiver<Item>,
     overlap: Arc<Semaphore>,
     socket: Option<Arc<Socket>>,
@@ -164,6 +166,7 @@ impl Task {
                     core: Arc::clone(&self.core),
                     form: self.form,
                     wait: self.wait,
+                    is_met: Arc::clone(&self.is_met),
                     socket,
                     _place: place,
                 };
@@ -254,14 +257,16 @@ struct Run {
     core: Arc<Core>,
     form: Form,
     wait: Option<Wait>,
+    /// Whether the last wait of this lane was met.
+    is_met: Arc<AtomicBool>,
     socket: Arc<Socket>,
     _place: OwnedSemaphorePermit,
 }
 
 impl Run {
-    async fn run(self, group: Vec<Item>) {
+    async fn run(self, mut group: Vec<Item>) {
         self.core.metrics.pipeline.observe(f64::from(u32::try_from(group.len()).unwrap_or(0)));
-        let mut commands = Pipeline::with_capacity(group.len() + 2);
+        let mut commands = Pipeline::with_capacity(group.len() + 1);
         for item in &group {
             if item.asking {
                 commands.cmd("ASKING");
@@ -271,19 +276,34 @@ impl Run {
                 Body::Call { call, function } => function.command(call, self.form),
             });
         }
+        let is_eager = self.is_met.load(Ordering::Relaxed);
         let wait = self.wait.filter(|_| group.iter().any(|item| item.body.is_durable()));
-        match exchange(&self.socket, commands, wait).await {
-            Ok(answers) => {
-                if !answers.is_confirmed {
+        let confirm = wait.map(|wait| Confirm { wait, is_eager });
+        let mut held = Vec::new();
+        let first = |values| {
+            held = deliver(std::mem::take(&mut group), values, wait.is_some());
+            !held.is_empty()
+        };
+        match exchange(&self.socket, commands, confirm, first).await {
+            Ok(is_met) => {
+                if wait.is_some() {
+                    self.is_met.store(is_met && !held.is_empty(), Ordering::Relaxed);
+                }
+                if !is_met {
                     self.core.metrics.short.inc();
                 }
-                deliver(group, answers.values, answers.is_confirmed);
+                for (item, value) in held {
+                    let short = Missed::Final(Failure::unknown(Doubt::ShortWait));
+                    item.answer(if is_met { Ok(value) } else { Err(short) });
+                }
             }
             Err(reason) => {
-                tracing::warn!(%reason, calls = group.len(), "a pipeline has no answer");
+                let doubted = group.into_iter().chain(held.into_iter().map(|(item, _)| item));
+                let doubted: Vec<Item> = doubted.collect();
+                tracing::warn!(%reason, calls = doubted.len(), "a pipeline is in doubt");
                 self.core.changed();
                 self.core.nudge.notify_one();
-                for item in group {
+                for item in doubted {
                     item.answer(Err(Missed::Final(Failure::unknown(reason))));
                 }
             }
@@ -291,23 +311,20 @@ impl Run {
     }
 }
 
-/// Gives each call its answer.
-fn deliver(group: Vec<Item>, values: Vec<Value>, is_confirmed: bool) {
+/// Gives each call its answer, except those that are still to be confirmed: these are returned.
+fn deliver(group: Vec<Item>, values: Vec<Value>, confirms: bool) -> Vec<(Item, Value)> {
     let mut values = values.into_iter();
+    let mut held = Vec::new();
     for item in group {
         if item.asking {
             values.next();
         }
-        let value = values.next().unwrap_or(Value::Nil);
-        let short = !is_confirmed && item.body.is_durable();
-        let outcome = match judge(value) {
-            Verdict::Done(_) if short => {
-                Err(Missed::Final(Failure::unknown(crate::Doubt::ShortWait)))
-            }
-            Verdict::Done(value) => Ok(value),
-            Verdict::Again(again) => Err(Missed::Again(again)),
-            Verdict::Final(failure) => Err(Missed::Final(failure)),
-        };
-        item.answer(outcome);
+        match judge(values.next().unwrap_or(Value::Nil)) {
+            Verdict::Done(value) if confirms && item.body.is_durable() => held.push((item, value)),
+            Verdict::Done(value) => item.answer(Ok(value)),
+            Verdict::Again(again) => item.answer(Err(Missed::Again(again))),
+            Verdict::Final(failure) => item.answer(Err(Missed::Final(failure))),
+        }
     }
+    held
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use redis::{Cmd, Pipeline, Value};
 
 use crate::socket::{Socket, SocketError};
-use crate::value::error_line;
+use crate::value::{error_line, field, items, text};
 use crate::{Call, Library, OpenError};
 
 /// How a primary runs functions.
@@ -113,6 +113,11 @@ impl Shelf {
     /// Loads everything on a primary, as functions if they are allowed there, else as scripts.
     pub(crate) async fn load(&self, socket: &Socket) -> Result<Form, LoadError> {
         for library in &self.libraries {
+            // Loading is a write: refused without replicas or memory, where reading and what is
+            // vital must go on.
+            if library.is_there(socket).await? {
+                continue;
+            }
             let mut command = redis::cmd("FUNCTION");
             command.arg("LOAD").arg("REPLACE").arg(library.source.as_bytes());
             match socket.one(command).await? {
@@ -171,16 +176,32 @@ impl Function {
     }
 }
 
+impl Volume {
+    /// Whether exactly this text is loaded already.
+    async fn is_there(&self, socket: &Socket) -> Result<bool, SocketError> {
+        let mut command = redis::cmd("FUNCTION");
+        command.arg("LIST").arg("LIBRARYNAME").arg(self.name).arg("WITHCODE");
+        let listed = socket.one(command).await?;
+        let code = items(&listed).first().and_then(|library| field(library, "library_code"));
+        Ok(code.and_then(text) == Some(&self.source))
+    }
+}
+
 /// Why the functions are not loaded.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum LoadError {
     #[error(transparent)]
     Socket(#[from] SocketError),
+    #[error("it answers {0}")]
+    NotNow(String),
     #[error("{library}: {why}")]
     Refused { library: &'static str, why: String },
 }
 
 fn refused(library: &'static str, error: &redis::ServerError) -> LoadError {
+    if matches!(error.code(), "LOADING" | "BUSY" | "NOREPLICAS" | "OOM" | "MISCONF" | "READONLY") {
+        return LoadError::NotNow(error_line(error));
+    }
     LoadError::Refused { library, why: error_line(error) }
 }
 

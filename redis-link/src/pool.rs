@@ -7,10 +7,11 @@ use std::time::Duration;
 use bb8::ManageConnection;
 use prometheus::IntCounter;
 use redis::{Cmd, Pipeline, Value};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use crate::core::{Core, Turns};
-use crate::exchange::{Wait, exchange};
+use crate::exchange::{Confirm, Wait, exchange};
 use crate::identity::{Identity, NotUsable, rejoin};
 use crate::lane::{Missed, Outcome};
 use crate::retry::{Again, Verdict, judge};
@@ -19,6 +20,8 @@ use crate::{Address, Doubt, Failure, Unsent, slot};
 
 /// Links per primary.
 const LINKS_MAX: u32 = 4;
+/// Uploads and downloads of one primary at once, those that wait for a link among them.
+const BLOBS_MAX: usize = 256;
 /// Seconds after which a link is made anew.
 const LIFE_S: u64 = 600;
 
@@ -28,6 +31,7 @@ pub(crate) struct Pool {
     links: bb8::Pool<Manager>,
     wait: Option<Wait>,
     short: IntCounter,
+    places: Semaphore,
 }
 
 /// Makes links, and before each use makes sure that the same primary is behind it: PING would be
@@ -69,12 +73,15 @@ impl Pool {
             .retry_connection(false)
             .build_unchecked(manager);
         let wait = Wait::new(core.settings.durability, core.settings.response_ms);
-        Self { links, wait, short: core.metrics.short.clone() }
+        let short = core.metrics.short.clone();
+        Self { links, wait, short, places: Semaphore::new(BLOBS_MAX) }
     }
 
     /// Runs one command on a link of its own, unless `taken` was set before it was sent. Not to be
     /// dropped half way: the caller runs it in a task.
     async fn run(&self, command: Cmd, how: How, taken: &AtomicBool) -> Outcome {
+        let full = |_| Missed::Final(Failure::not_sent(Unsent::QueueFull));
+        let _place = self.places.try_acquire().map_err(full)?;
         let link = self.links.get().await;
         let link = link.map_err(|_| Missed::Again(Again::NoPrimary))?;
         let socket = link.as_ref().ok_or(Missed::Again(Again::NoPrimary))?;
@@ -87,15 +94,19 @@ impl Pool {
         if taken.swap(true, Ordering::AcqRel) {
             return Err(Missed::Final(Failure::not_sent(Unsent::Deadline)));
         }
-        let answers = exchange(socket, commands, wait).await;
-        let mut answers = answers.map_err(|e| Missed::Final(Failure::unknown(e)))?;
-        if !answers.is_confirmed {
+        let confirm = wait.map(|wait| Confirm { wait, is_eager: true });
+        let mut verdict = Verdict::Done(Value::Nil);
+        let first = |mut values: Vec<Value>| {
+            verdict = judge(values.pop().unwrap_or(Value::Nil));
+            matches!(verdict, Verdict::Done(_))
+        };
+        let is_met = exchange(socket, commands, confirm, first).await;
+        let is_met = is_met.map_err(|e| Missed::Final(Failure::unknown(e)))?;
+        if !is_met {
             self.short.inc();
+            return Err(Missed::Final(Failure::unknown(Doubt::ShortWait)));
         }
-        match judge(answers.values.pop().unwrap_or(Value::Nil)) {
-            Verdict::Done(_) if !answers.is_confirmed => {
-                Err(Missed::Final(Failure::unknown(Doubt::ShortWait)))
-            }
+        match verdict {
             Verdict::Done(value) => Ok(value),
             Verdict::Again(again) => Err(Missed::Again(again)),
             Verdict::Final(failure) => Err(Missed::Final(failure)),

@@ -77,7 +77,10 @@ impl Cluster {
             let id = text(&id).unwrap_or_default();
             until("the replica follows", || Ok(server.ask(&["CLUSTER", "REPLICATE", id]).is_ok()))?;
         }
-        self.servers.iter().skip(self.primaries).try_for_each(Server::until_in_step)
+        self.servers.iter().skip(self.primaries).try_for_each(Server::until_in_step)?;
+        let replicas = (self.servers.len() / self.primaries).saturating_sub(1);
+        let replicas = u64::try_from(replicas).map_err(Error::other)?;
+        self.servers.iter().take(self.primaries).try_for_each(|s| s.until_replicas(replicas))
     }
 
     /// `redis+cluster://127.0.0.1:PORT,...` with all servers.

@@ -44,6 +44,7 @@ impl Sentinel {
             server.until_in_step()?;
             servers.push(server);
         }
+        servers.first().map_or(Ok(()), |primary| primary.until_replicas(2))?;
         let dir = tempfile::tempdir()?;
         let sentinels = (0..SENTINELS).map(|index| sentinel(dir.path(), index, port));
         let sentinels = sentinels.collect::<Result<Vec<_>, _>>()?;
@@ -86,6 +87,15 @@ impl Sentinel {
         let port = self.primary()?.port;
         let at = self.servers.iter().position(|server| server.port() == port);
         at.ok_or_else(|| Error::other("the sentinels name a server that is not of this set"))
+    }
+
+    /// Makes the sentinels promote a replica while the primary lives; its connections stay open.
+    ///
+    /// # Errors
+    /// That the sentinels refuse, since they are busy with another promotion.
+    pub fn fail_over(&self) -> Result<(), Error> {
+        let port = self.sentinels.first().map(|(_, port)| *port).unwrap_or_default();
+        ask(port, &["SENTINEL", "FAILOVER", NAME]).map(drop)
     }
 
     /// Kills the primary; returns its index. The sentinels promote a replica within some seconds.

@@ -146,6 +146,20 @@ impl Server {
         })
     }
 
+    /// Waits until it counts `count` replicas that are in step: it does so by itself once a second.
+    ///
+    /// # Errors
+    /// That it is not reached, or they are not in step after 20 s.
+    pub fn until_replicas(&self, count: u64) -> Result<(), Error> {
+        // Only shown where writes depend on it.
+        let (good, all) =
+            (concat!("min_sl", "aves_good_sl", "aves"), concat!("connected_sl", "aves"));
+        until("the primary counts its replicas", || {
+            let counted = self.info(good).or_else(|_| self.info(all))?;
+            Ok(counted.parse::<u64>().is_ok_and(|counted| counted >= count))
+        })
+    }
+
     /// Where it listens.
     #[must_use]
     pub fn address(&self) -> Address {

@@ -40,6 +40,22 @@ async fn a_failover_is_followed() {
     assert!(all.added > 400, "{all:?}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_primary_that_is_demoted_with_its_sockets_open_is_left() {
+    let set = Sentinel::start(&REPLICATED).unwrap();
+    let (link, registry) = open(settings(&set.url(), Durability::D3)).await.unwrap();
+    link.call(add("{a}x", 1)).await.unwrap();
+    let old = set.primary_index().unwrap();
+    set.fail_over().unwrap();
+    until("another primary is elected", async || {
+        set.primary_index().is_ok_and(|index| index != old && set.servers[index].is_primary())
+    })
+    .await;
+    until("the old primary is a replica", async || !set.servers[old].is_primary()).await;
+    assert_eq!(link.call(add("{a}x", 1)).await, Ok(Value::Int(2)));
+    assert_eq!(metric(&registry, "roomring_redis_primary_changes_total"), 2);
+}
+
 #[tokio::test]
 async fn replicas_that_may_be_promoted_need_their_settings_at_every_level() {
     let set = Sentinel::start(&["--appendonly", "yes"]).unwrap();

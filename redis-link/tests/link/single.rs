@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use redis_link::redis::{self, Value};
 use redis_link::rig::Server;
-use redis_link::{Durability, Failure, Unsent};
+use redis_link::{Call, Durability, Failure, Unsent};
 
-use crate::{ALWAYS, REPLICATED, add, adder, metric, open, read, settings, soon, until};
+use crate::{ALWAYS, REPLICATED, add, adder, metric, open, read, settings, soon, until, within};
 
 #[tokio::test]
 async fn functions_commands_and_blobs() {
@@ -66,6 +66,7 @@ async fn calls_that_wait_together_are_confirmed_by_one_wait() {
     let replica = ["--repl-diskless-sync-delay", "0", "--appendonly", "yes", "--replicaof", &of];
     let replica = Server::start(&replica).unwrap();
     replica.until_in_step().unwrap();
+    primary.until_replicas(1).unwrap();
     let mut settings = settings(&primary.url(), Durability::D3);
     (settings.lanes, settings.response_ms) = (1, 1_000);
     let (link, registry) = open(settings).await.unwrap();
@@ -85,12 +86,74 @@ async fn calls_that_wait_together_are_confirmed_by_one_wait() {
     let short = Failure::Unknown { reason: redis_link::Doubt::ShortWait };
     assert_eq!(unconfirmed, Err(short.clone()));
     let put = link.put(Bytes::from("{g}c"), Bytes::from("x"), 60_000, soon()).await;
-    assert_eq!(put, Err(short));
-    assert_eq!(metric(&registry, "roomring_redis_wait_short_total"), 2);
+    assert_eq!(put, Err(short.clone()));
+    // Nor is what was written before, by whichever link, if a call that writes nothing asks for it:
+    // the repeat of a call that is in doubt must not be confirmed by its silence.
+    let repeat = Call { durable: true, ..read("{g1}") };
+    assert_eq!(link.call(repeat).await, Err(short));
+    assert_eq!(metric(&registry, "roomring_redis_wait_short_total"), 3);
     // A read waits for nobody.
     assert_eq!(link.call(read("{g1}")).await, Ok(Value::Int(5)));
     replica.resume().unwrap();
     until("it is confirmed again", async || link.call(add("{g1}", 1)).await.is_ok()).await;
+}
+
+#[tokio::test]
+async fn without_replicas_writes_are_refused_and_reads_served() {
+    let primary = Server::start(&REPLICATED).unwrap();
+    let of = format!("127.0.0.1 {}", primary.port());
+    let args = ["--repl-diskless-sync-delay", "0", "--appendonly", "yes", "--replicaof", &of];
+    let mut replica = Server::start(&args).unwrap();
+    replica.until_in_step().unwrap();
+    primary.until_replicas(1).unwrap();
+    let (link, registry) = open(settings(&primary.url(), Durability::D3)).await.unwrap();
+    link.call(add("{a}x", 1)).await.unwrap();
+    replica.kill();
+    until("no replica is left", async || {
+        primary.info(concat!("min_sl", "aves_good_sl", "aves")).unwrap() == "0"
+    })
+    .await;
+    let refused = link.call(Call { deadline: within(500), ..add("{a}x", 1) }).await;
+    let Err(Failure::Refused { code, .. }) = refused else { panic!("{refused:?}") };
+    assert_eq!(code, "NOREPLICAS");
+    assert!(metric(&registry, "roomring_redis_retries_total{cause=\"no_replicas\"}") > 0);
+    assert_eq!(link.call(read("{a}x")).await, Ok(Value::Int(1)));
+    // A link that opens now reads too, since nothing must be written for it.
+    let (second, _) = open(settings(&primary.url(), Durability::D3)).await.unwrap();
+    assert_eq!(second.call(read("{a}x")).await, Ok(Value::Int(1)));
+    // A call that has the time waits for the replica.
+    let waiting = tokio::spawn(async move { link.call(add("{a}x", 1)).await });
+    replica.run().unwrap();
+    assert_eq!(waiting.await.unwrap(), Ok(Value::Int(2)));
+}
+
+/// Redis 7.0 has no WAITAOF, valkey-server has; where it is not installed, this says so.
+#[tokio::test]
+async fn d4_waits_for_the_file_of_a_replica() {
+    let program = std::path::Path::new("valkey-server");
+    let primary = match Server::start_program(
+        program,
+        &[&REPLICATED[..], &["--appendfsync", "always"]].concat(),
+    ) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            println!("d4 is not tested here: valkey-server 8 is not installed");
+            return;
+        }
+        started => started.unwrap(),
+    };
+    let of = format!("127.0.0.1 {}", primary.port());
+    let args = ["--repl-diskless-sync-delay", "0", "--replicaof", &of];
+    let args = [&args[..], &ALWAYS].concat();
+    let replica = Server::start_program(program, &args).unwrap();
+    replica.until_in_step().unwrap();
+    primary.until_replicas(1).unwrap();
+    let (link, _) = open(settings(&primary.url(), Durability::D4)).await.unwrap();
+    // A new replica confirms nothing before it has written its first file.
+    until("it is confirmed", async || link.call(add("{a}x", 1)).await.is_ok()).await;
+    link.put(Bytes::from("{g}b"), Bytes::from("x"), 60_000, soon()).await.unwrap();
+    replica.ask(&["CONFIG", "SET", "appendonly", "no"]).unwrap();
+    let short = Failure::Unknown { reason: redis_link::Doubt::ShortWait };
+    assert_eq!(link.call(add("{a}x", 1)).await, Err(short));
 }
 
 #[tokio::test]
