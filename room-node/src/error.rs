@@ -32,7 +32,7 @@ pub(crate) const fn not_owner() -> Reject {
     Reject::new(
         Class::NotOwner,
         "room_unavailable",
-        "The room is being moved; try again shortly.",
+        "The room is being moved to another server; try again shortly.",
         true,
     )
 }

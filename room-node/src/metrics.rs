@@ -64,6 +64,32 @@ pub struct Metrics {
     pub timer_entries: IntGauge,
     /// Activations that wait for their turn to read an object.
     pub wakes_waiting: IntGauge,
+    /// Claims, by what the store said.
+    pub claims: IntCounterVec,
+    /// Calls refused because their object belongs elsewhere.
+    pub not_owner: IntCounter,
+    /// Calls that waited for a view their sender knew.
+    pub view_waits: IntCounter,
+    /// Objects known to be owned elsewhere.
+    pub away: IntGauge,
+    /// Objects given up, by what they were.
+    pub handoffs: IntCounterVec,
+    /// Activations that wait for their turn to leave.
+    pub handoffs_waiting: IntGauge,
+    /// 1 while the node lease holds.
+    pub leased: IntGauge,
+    /// Times the node lease lapsed.
+    pub lease_lapses: IntCounter,
+    /// Fences checked after a change of the primary, by result.
+    pub fence_checks: IntCounterVec,
+    /// Streams of gateways.
+    pub links: IntGauge,
+    /// 1 while no gateway reaches the node, though other nodes are there.
+    pub cut_off: IntGauge,
+    /// Memory in use, once it is watched.
+    pub memory_used: IntGauge,
+    /// Stubs released because memory was short.
+    pub pressure_stubs: IntCounter,
 }
 
 impl Metrics {
@@ -75,8 +101,13 @@ impl Metrics {
         )?;
         registry.register(Box::new(rooms.clone()))?;
         let make = Maker { registry };
-        let bounds =
-            ["mailbox_calls_max", "parked_calls_max", "objects_active_max", "link_calls_max"];
+        let bounds = [
+            "mailbox_calls_max",
+            "parked_calls_max",
+            "objects_active_max",
+            "link_calls_max",
+            "hops_max",
+        ];
         let results = ["stored", "resolved", "failed", "unknown"];
         Ok(Self {
             active: rooms.with_label_values(&["active"]),
@@ -107,6 +138,19 @@ impl Metrics {
             cadences: make.gauge(CADENCES)?,
             timer_entries: make.gauge(TIMER_ENTRIES)?,
             wakes_waiting: make.gauge(WAKES_WAITING)?,
+            claims: make.counters(CLAIMS, "result", &["granted", "lapsed", "owned"])?,
+            not_owner: make.counter(NOT_OWNER)?,
+            view_waits: make.counter(VIEW_WAITS)?,
+            away: make.gauge(AWAY)?,
+            handoffs: make.counters(HANDOFFS, "what", &["active", "stub", "given_back"])?,
+            handoffs_waiting: make.gauge(HANDOFFS_WAITING)?,
+            leased: make.gauge(LEASED)?,
+            lease_lapses: make.counter(LEASE_LAPSES)?,
+            fence_checks: make.counters(FENCE_CHECKS, "result", &["ours", "lost", "unsure"])?,
+            links: make.gauge(LINKS)?,
+            cut_off: make.gauge(CUT_OFF)?,
+            memory_used: make.gauge(MEMORY_USED)?,
+            pressure_stubs: make.counter(PRESSURE_STUBS)?,
         })
     }
 
@@ -155,6 +199,25 @@ const TIMER_ENTRIES: Named =
     ("roomring_timers_stub_entries", "Timers of sleeping objects, stale ones included.");
 const WAKES_WAITING: Named =
     ("roomring_wakes_queued_objects", "Objects that wait for their turn to be read back.");
+const CLAIMS: Named = ("roomring_store_claims_total", "Claims by what the store said.");
+const NOT_OWNER: Named =
+    ("roomring_node_not_owner_total", "Calls sent on because their object belongs elsewhere.");
+const VIEW_WAITS: Named =
+    ("roomring_node_view_waits_total", "Calls that waited for a view their sender knew.");
+const AWAY: Named = ("roomring_directory_away_entries", "Objects known to be owned elsewhere.");
+const HANDOFFS: Named = ("roomring_handoff_rooms_total", "Objects given up to other nodes.");
+const HANDOFFS_WAITING: Named =
+    ("roomring_handoff_queued_rooms", "Active objects that wait for their turn to leave.");
+const LEASED: Named = ("roomring_node_leased", "1 while the node lease holds.");
+const LEASE_LAPSES: Named = ("roomring_node_lease_lapses_total", "Times the node lease lapsed.");
+const FENCE_CHECKS: Named =
+    ("roomring_store_fence_checks_total", "Fences checked after a change of the primary.");
+const LINKS: Named = ("roomring_link_open_streams", "Streams of gateways.");
+const CUT_OFF: Named =
+    ("roomring_node_cut_off", "1 while no gateway reaches the node, though other nodes are there.");
+const MEMORY_USED: Named = ("roomring_memory_used_bytes", "Resident memory of the process.");
+const PRESSURE_STUBS: Named =
+    ("roomring_memory_released_stubs_total", "Sleeping objects released because memory was short.");
 
 struct Maker<'a> {
     registry: &'a Registry,
@@ -207,10 +270,21 @@ mod tests {
         "roomring_batch_size_events",
         "roomring_cadence_kept_entries",
         "roomring_directory_absent_entries",
+        "roomring_directory_away_entries",
         "roomring_directory_troubled_entries",
+        "roomring_handoff_queued_rooms",
+        "roomring_handoff_rooms_total",
         "roomring_link_inflight_calls",
+        "roomring_link_open_streams",
         "roomring_mailbox_queued_calls",
+        "roomring_memory_released_stubs_total",
+        "roomring_memory_used_bytes",
         "roomring_node_bounds_hit_total",
+        "roomring_node_cut_off",
+        "roomring_node_lease_lapses_total",
+        "roomring_node_leased",
+        "roomring_node_not_owner_total",
+        "roomring_node_view_waits_total",
         "roomring_parked_held_calls",
         "roomring_room_creations_total",
         "roomring_room_panics_total",
@@ -219,6 +293,8 @@ mod tests {
         "roomring_room_wakes_total",
         "roomring_rooms",
         "roomring_store_appends_total",
+        "roomring_store_claims_total",
+        "roomring_store_fence_checks_total",
         "roomring_store_lease_writes_total",
         "roomring_store_snapshots_total",
         "roomring_stub_projection_bytes",

@@ -4,6 +4,8 @@
 //! All of it is a hint but for the lease: the fence of the store decides who may write. The lease
 //! decides who may answer from memory. Nothing here waits.
 
+pub mod handoff;
+
 use tokio::sync::watch;
 
 use object::ObjectId;

@@ -1,9 +1,9 @@
 //! The cadence of one object's participants, bounded.
 
-use object::{ParticipantId, Poll, RequestId};
+use object::{ParticipantId, Poll};
 use prometheus::IntGauge;
 
-use super::cadence::{Admission, Cadence, Rule};
+use super::cadence::{Admission, Asked, Cadence, Rule};
 use super::stub::{Poller, Stub};
 use crate::clock::Mono;
 use crate::host::{Held, PassKey, gauge};
@@ -56,12 +56,12 @@ impl Book {
         &mut self,
         rule: Rule,
         who: ParticipantId,
-        request: RequestId,
+        asked: impl Into<Asked>,
         now: Mono,
         entries_max: usize,
     ) -> (Admission, PassKey) {
         let cadence = self.entry(who, entries_max, || Cadence::new_owner(rule, now));
-        let admission = cadence.admit(rule, request, now);
+        let admission = cadence.admit(rule, asked, now);
         (admission, PassKey { who, ticket: cadence.ticket, start: cadence.start })
     }
 
@@ -128,6 +128,8 @@ impl Book {
 
 #[cfg(test)]
 mod tests {
+    use object::RequestId;
+
     use super::*;
 
     #[test]

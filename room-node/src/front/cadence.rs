@@ -53,6 +53,20 @@ pub enum Admission {
     TooEarly(u64),
 }
 
+/// A wait that asks to be admitted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Asked {
+    pub request: RequestId,
+    /// For one that comes again from another owner: how long it was held before, in milliseconds.
+    pub moved_ms: Option<u64>,
+}
+
+impl From<RequestId> for Asked {
+    fn from(request: RequestId) -> Self {
+        Self { request, moved_ms: None }
+    }
+}
+
 /// The cadence of one participant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cadence {
@@ -86,8 +100,10 @@ impl Cadence {
         Self { t, last: 0, start: now, pending: 0, ticket: 0, charged: true }
     }
 
-    /// Decides a wait before anything is touched for it.
-    pub fn admit(&mut self, rule: Rule, request: RequestId, now: Mono) -> Admission {
+    /// Decides a wait before anything is touched for it. One that was admitted by another owner
+    /// before is free, and counts from when it was first sent.
+    pub fn admit(&mut self, rule: Rule, asked: impl Into<Asked>, now: Mono) -> Admission {
+        let Asked { request, moved_ms } = asked.into();
         let short = short(request);
         if self.pending != 0 {
             if short != self.last {
@@ -98,11 +114,11 @@ impl Cadence {
         }
         if short != self.last {
             let early = self.remaining(rule, now);
-            if early > 0 {
+            if early > 0 && moved_ms.is_none() {
                 return Admission::TooEarly(early);
             }
             self.last = short;
-            self.start = now;
+            self.start = Mono(now.0.saturating_sub(moved_ms.unwrap_or(0)));
             self.charged = false;
         }
         self.begin();
@@ -295,6 +311,23 @@ mod tests {
                 Settle(100_060, quiet, 9_940),
             ],
         );
+    }
+
+    #[test]
+    fn a_wait_that_another_owner_admitted_is_free_and_keeps_its_time() {
+        let now = Mono(100_000);
+        let mut cadence = Cadence::new_owner(RULE, now);
+        assert_eq!(cadence.admit(RULE, RequestId(1), now), Admitted);
+        assert_eq!(cadence.settle(RULE, cadence.ticket, Some(Poll::News), now), 2_000);
+        assert_eq!(cadence.admit(RULE, RequestId(2), now), TooEarly(2_000));
+        let moved = Asked { request: RequestId(3), moved_ms: Some(4_000) };
+        assert_eq!(cadence.admit(RULE, moved, now), Admitted);
+        // Nothing new by its first second here: the period counts from where it began.
+        assert_eq!(cadence.settle(RULE, cadence.ticket, Some(Poll::Quiet), Mono(101_000)), 5_000);
+        // One at a time all the same.
+        assert_eq!(cadence.admit(RULE, RequestId(4), Mono(106_000)), Admitted);
+        let other = Asked { request: RequestId(5), moved_ms: Some(0) };
+        assert_eq!(cadence.admit(RULE, other, Mono(106_000)), Pending);
     }
 
     #[test]

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use object::{Class, IdlePoll, Millis, Object, ObjectId, ParticipantId, Poll, Reject, Reply};
 
-use super::cadence::Admission;
+use super::cadence::{Admission, Asked};
 use super::stub::{Poller, Stub};
 use crate::error;
 use crate::host::{
-    Active, Cause, Held, Inner, PassKey, Pending, Request, Response, Shard, Verdict,
+    Active, Cause, Checked, Held, Inner, PassKey, Pending, Request, Response, Shard, Verdict,
 };
 use crate::store;
 
@@ -21,6 +21,8 @@ enum AtStub {
     Answered(Answered),
     /// Held beside the stub from now on.
     Held(HeldUntil, Option<Horizon>),
+    /// Its fence is to be checked first.
+    InDoubt(store::Fence),
     /// Only the object can tell.
     Wake,
 }
@@ -35,6 +37,7 @@ struct HeldUntil {
 /// How far a wait came without waiting.
 enum Begun {
     Ended(Response),
+    InDoubt(store::Fence, Box<Pending>),
     Absent(Verdict),
     Answered(Answered),
     /// It is in a mailbox, or held beside a stub once the lease is stored.
@@ -60,12 +63,24 @@ impl<O: Object> Inner<O> {
     /// Answers a wait of a participant.
     pub(crate) async fn wait(self: &Arc<Self>, request: Request, who: ParticipantId) -> Response {
         let object = request.object.clone();
-        let (pending, verdict) = self.pending(request, None);
-        let pass = match self.begin(pending, who) {
+        let (mut pending, verdict) = self.pending(request, None);
+        let begun = loop {
+            match self.begin(pending, who) {
+                Begun::InDoubt(fence, again) => {
+                    pending = again;
+                    if let Err(reject) = self.clear_stub(&object, fence).await {
+                        return Response::refused(reject);
+                    }
+                }
+                begun => break begun,
+            }
+        };
+        let pass = match begun {
+            Begun::InDoubt(..) => return Response::refused(error::unavailable()),
             Begun::Ended(response) => return response,
             Begun::Absent(verdict) => {
                 let result = self.success(&object, verdict).await;
-                return Response { result, next_wait_ms: None };
+                return Response { result, next_wait_ms: None, elsewhere: None };
             }
             Begun::Answered(answered) => return self.idle_answer(&object, answered).await,
             Begun::Waits(pass, horizon) => (pass, horizon),
@@ -81,11 +96,15 @@ impl<O: Object> Inner<O> {
         }
         let verdict = self.verdict(&object, verdict).await;
         let (verdict, next_wait_ms) = pass.settle(verdict);
-        Response { result: self.success(&object, verdict).await, next_wait_ms }
+        let result = self.success(&object, verdict).await;
+        Response { result, next_wait_ms, elsewhere: None }
     }
 
     // Everything that happens under the lock of the object's shard.
     fn begin(self: &Arc<Self>, mut pending: Box<Pending>, who: ParticipantId) -> Begun {
+        if !self.cluster.is_leased() {
+            return Begun::Ended(Response::refused(error::not_owner()));
+        }
         let mut shard = self.directory.shard(&pending.request.object);
         if let Some(verdict) = self.known_absent(&mut shard, &pending) {
             return Begun::Absent(verdict);
@@ -98,6 +117,7 @@ impl<O: Object> Inner<O> {
                 self.hold(&mut shard, pending, held);
                 return Begun::Waits(pass, horizon);
             }
+            AtStub::InDoubt(fence) => return Begun::InDoubt(fence, pending),
             AtStub::Wake => {}
         }
         let (entry, pass) = match self.admit(&mut shard, &mut pending, who) {
@@ -123,8 +143,8 @@ impl<O: Object> Inner<O> {
             .entry(shard, &pending.request.object, Cause::Poll)
             .map_err(|reject| Box::new(Response::refused(reject)))?;
         let (now, entries_max) = (self.clock.mono(), self.config.cadence_entries_max);
-        let request = pending.request.request;
-        let (admission, pass) = entry.book().admit(self.rule, who, request, now, entries_max);
+        let asked = Asked { request: pending.request.request, moved_ms: pending.moved_ms() };
+        let (admission, pass) = entry.book().admit(self.rule, who, asked, now, entries_max);
         self.admitted(admission)?;
         pending.pass = Some(pass);
         Ok((entry, pass))
@@ -137,7 +157,7 @@ impl<O: Object> Inner<O> {
             Admission::TooEarly(ms) => {
                 self.metrics.waits_refused.with_label_values(&["owner"]).inc();
                 let result = Err(error::wait_rate_limited(ms));
-                Err(Box::new(Response { result, next_wait_ms: Some(ms) }))
+                Err(Box::new(Response { result, next_wait_ms: Some(ms), elsewhere: None }))
             }
         }
     }
@@ -150,7 +170,11 @@ impl<O: Object> Inner<O> {
         if shard.active.contains_key(id) {
             return AtStub::Wake;
         }
+        shard.note_primary(self.primary());
         let Some(mut stub) = shard.stub(id, wall, now) else { return AtStub::Wake };
+        if stub.unchecked {
+            return AtStub::InDoubt(stub.fence);
+        }
         let due = stub.next_due();
         let projection = stub.projection;
         let sequence = u64::from(stub.sequence);
@@ -160,7 +184,8 @@ impl<O: Object> Inner<O> {
         if let Some(pass) = shard.held_pass(id, who) {
             cadence.hold(pass.ticket, pass.start);
         }
-        let admission = cadence.admit(self.rule, call.request.request, now);
+        let asked = Asked { request: call.request.request, moved_ms: call.moved_ms() };
+        let admission = cadence.admit(self.rule, asked, now);
         if let Err(refused) = self.admitted(admission) {
             return AtStub::Refused(*refused);
         }
@@ -172,7 +197,7 @@ impl<O: Object> Inner<O> {
         let poll = IdlePoll { args: &call.request.args, sequence, projection: &projection };
         let settings = &self.settings;
         let asked = catch_unwind(AssertUnwindSafe(|| {
-            let hold = O::hold_idle_poll(settings, &poll, wall);
+            let hold = O::hold_idle_poll(settings, &poll, call.since);
             (hold, O::answer_idle_poll(settings, &poll))
         }));
         let Ok((hold, Some(reply))) = asked else { return AtStub::Wake };
@@ -199,7 +224,7 @@ impl<O: Object> Inner<O> {
         });
         match hold {
             Some((until, timeout)) => {
-                let until = until.min(wall.plus(self.config.hold_ms_max));
+                let until = until.min(call.since.plus(self.config.hold_ms_max));
                 let pass = PassKey { who, ticket: cadence.ticket, start: cadence.start };
                 AtStub::Held(HeldUntil { pass, until, timeout }, horizon)
             }
@@ -237,7 +262,39 @@ impl<O: Object> Inner<O> {
         self.metrics.stub_answers.inc();
         splice_retry_after(&mut reply.body, next_wait_ms);
         let result = self.success(object, Ok(reply)).await;
-        Response { result, next_wait_ms: Some(next_wait_ms) }
+        Response { result, next_wait_ms: Some(next_wait_ms), elsewhere: None }
+    }
+
+    /// Asks for a stub's fence after a change of the store's primary. A stub that was lost is
+    /// forgotten; the poll then finds out who owns the object.
+    pub(crate) async fn clear_stub(
+        &self,
+        object: &ObjectId,
+        fence: store::Fence,
+    ) -> Result<(), Reject> {
+        let primary = self.primary();
+        let checked = self.check(object, fence).await;
+        let (wall, now) = (self.clock.now(), self.clock.mono());
+        let mut shard = self.directory.shard(object);
+        shard.note_primary(self.primary());
+        let Some(mut stub) = shard.stub(object, wall, now).filter(|stub| stub.fence == fence)
+        else {
+            return Ok(());
+        };
+        match checked {
+            // It may have changed again in the meantime: then it is asked again.
+            Checked::Ours if primary == self.primary() => {
+                stub.unchecked = false;
+                shard.put_stub(object, &stub);
+                Ok(())
+            }
+            Checked::Ours => Ok(()),
+            Checked::Lost => {
+                self.forget_stub(&mut shard, object);
+                Ok(())
+            }
+            Checked::Unsure => Err(error::unavailable()),
+        }
     }
 
     // The lease is stored before the poller is told; a failure takes the whole poll back.
@@ -255,6 +312,7 @@ impl<O: Object> Inner<O> {
         if let Some(mut stub) = shard.stub(object, wall, now).filter(|stub| stub.fence == fence) {
             if reason == store::Error::Fenced {
                 self.forget_stub(&mut shard, object);
+                return Err(error::not_owner());
             } else {
                 take_back(&mut stub, &horizon.before);
                 shard.put_stub(object, &stub);

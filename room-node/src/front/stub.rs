@@ -25,6 +25,8 @@ pub(crate) struct Stub {
     pub(crate) projection: u32,
     /// The tick of its one valid timer entry.
     pub(crate) tick: u32,
+    /// The store's primary has changed since its fence was known to be ours.
+    pub(crate) unchecked: bool,
     pub(crate) pollers: Vec<Poller>,
 }
 
@@ -79,7 +81,7 @@ impl Stub {
         name.len() <= usize::from(u8::MAX)
             && u32::try_from(fence.epoch).is_ok()
             && u32::try_from(sequence).is_ok()
-            && pollers <= usize::from(u8::MAX)
+            && pollers <= usize::from(POLLERS_MAX)
     }
 }
 
@@ -91,6 +93,9 @@ const POLLER_BYTES: usize = 30;
 const AHEAD_UNIT_MS: u64 = 1_024;
 /// Unit of `touched`: 16 bits of it last for six days.
 const TOUCHED_UNIT_MS: u64 = 8_192;
+/// The number of pollers is seven bits of a byte; the eighth says that the stub is in doubt.
+const POLLERS_MAX: u8 = 0x7f;
+const UNCHECKED: u8 = 0x80;
 /// All ones: no due time.
 const NO_DUE: u64 = (1 << 48) - 1;
 
@@ -137,7 +142,8 @@ fn pack(name: &str, stub: &Stub) -> Box<[u8]> {
     let mut bytes = Vec::with_capacity(HEAD_BYTES + name.len() + stub.pollers.len() * POLLER_BYTES);
     let mut out = Writer(&mut bytes);
     out.low(name.len() as u64, 1);
-    out.low(stub.pollers.len() as u64, 1);
+    let doubt = if stub.unchecked { u64::from(UNCHECKED) } else { 0 };
+    out.low(stub.pollers.len() as u64 | doubt, 1);
     out.0.extend_from_slice(name.as_bytes());
     out.low(stub.fence.epoch, 4);
     out.low(stub.fence.nonce, 8);
@@ -159,7 +165,8 @@ fn pack(name: &str, stub: &Stub) -> Box<[u8]> {
 #[expect(clippy::cast_possible_truncation, reason = "each field is read at its own width")]
 fn unpack(record: &[u8], wall: Millis, now: Mono) -> Stub {
     let mut input = Reader(record);
-    let (name_len, pollers) = (input.low(1) as usize, input.low(1) as usize);
+    let (name_len, flags) = (input.low(1) as usize, input.low(1) as u8);
+    let (unchecked, pollers) = (flags & UNCHECKED != 0, flags & POLLERS_MAX);
     input.0 = input.0.get(name_len..).unwrap_or_default();
     let fence = Fence { epoch: input.low(4), nonce: input.low(8) };
     let sequence = input.low(4) as u32;
@@ -180,7 +187,7 @@ fn unpack(record: &[u8], wall: Millis, now: Mono) -> Stub {
             }
         })
         .collect();
-    Stub { fence, sequence, due, touched, projection, tick, pollers }
+    Stub { fence, sequence, due, touched, projection, tick, unchecked, pollers }
 }
 
 /// How far a stored end is ahead of the true one, in units, rounded towards the past. One that is
@@ -220,6 +227,20 @@ impl Stubs {
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.index.len()
+    }
+
+    /// Marks every stub as in doubt.
+    pub(crate) fn doubt_all(&mut self) {
+        for record in &mut self.records {
+            if let Some(flags) = record.get_mut(1) {
+                *flags |= UNCHECKED;
+            }
+        }
+    }
+
+    /// True if there is a stub of this name.
+    pub(crate) fn has(&self, hash: NameHash, name: &str) -> bool {
+        self.index.find(hash, |at| self.name_at(*at) == name.as_bytes()).is_some()
     }
 
     /// Slots, used or free.
@@ -373,6 +394,7 @@ mod tests {
             touched: Mono(NOW.0 / TOUCHED_UNIT_MS * TOUCHED_UNIT_MS),
             projection: 9,
             tick: 900_000,
+            unchecked: number.is_multiple_of(7),
             pollers: vec![agent(1), agent(2)],
         }
     }
@@ -402,6 +424,8 @@ mod tests {
                 assert_eq!(stubs.get(hash, &name, WALL, NOW), Some(changed));
             }
         }
+        stubs.doubt_all();
+        assert!(stubs.get(hash_of(name(1).as_bytes()), &name(1), WALL, NOW).unwrap().unchecked);
         assert_eq!(stubs.len(), 666);
         let (mut seen, mut at) = (0, Some(0));
         while let Some(from) = at {

@@ -5,15 +5,15 @@ use object::{CodecError, Millis, Object, ObjectId, ParticipantId};
 
 use super::live::Live;
 use super::{Inner, commit};
-use crate::store::{self, ClaimRequest, Claimed, Fence, Snapshot};
+use crate::store::{self, ClaimRequest, Claimed, Fence, Incarnation, Snapshot};
 
 /// Why there is no activation.
 #[derive(Debug)]
 pub(super) enum LoadError {
     /// The object does not exist.
     Absent,
-    /// Another incarnation owns it.
-    Owned,
+    /// This live incarnation owns it.
+    Owned(Incarnation),
     /// Stored bytes cannot be read; the object is set aside. `owned` is the fence under which
     /// it was claimed, and may be taken off the due index; none if it must stay there.
     Damaged { what: String, owned: Option<Fence> },
@@ -48,15 +48,26 @@ pub(super) struct Loaded<O> {
 /// Pause between two tries of a claim.
 const CLAIM_PAUSE_MS: u64 = 25;
 
-/// Claims and reads an object. `exact` are lease ends a stub has kept, which are truer than the
-/// stored ones.
+/// Lease ends a stub has kept: truer than the stored ones, unless somebody else has owned the object
+/// since.
+#[derive(Debug, Default)]
+pub(crate) struct Exact {
+    pub(super) epoch: u64,
+    pub(super) ends: Vec<(ParticipantId, Millis)>,
+}
+
+/// Claims and reads an object.
 pub(super) async fn load<O: Object>(
     host: &Inner<O>,
     id: &ObjectId,
     may_create: bool,
-    exact: &[(ParticipantId, Millis)],
+    exact: &Exact,
 ) -> Result<Loaded<O>, LoadError> {
-    let claimed = claim(host, id, may_create).await?;
+    let primary = host.primary();
+    let (claimed, lapsed) = claim(host, id, may_create).await?;
+    // Every claim raises the epoch by one.
+    let is_next = claimed.fence.epoch == exact.epoch.wrapping_add(1);
+    let exact = if is_next { exact.ends.as_slice() } else { &[] };
     let created = claimed.created;
     let (written, due) = (claimed.written, claimed.due);
     let stored = claimed.leases.clone();
@@ -67,8 +78,9 @@ pub(super) async fn load<O: Object>(
     })?;
     live.stored_due = due;
     live.stored = stored;
+    live.primary = primary;
     let now = host.clock.now();
-    if exact.is_empty() && written < host.store.up_since() {
+    if lapsed || (exact.is_empty() && written < host.store.up_since()) {
         grace(host, id, fence, &mut live, now).await?;
     }
     for (who, end) in &live.stored {
@@ -120,8 +132,8 @@ async fn claim<O: Object>(
     host: &Inner<O>,
     id: &ObjectId,
     may_create: bool,
-) -> Result<Claimed, LoadError> {
-    let request = ClaimRequest {
+) -> Result<(Claimed, bool), LoadError> {
+    let mut request = ClaimRequest {
         object: id.clone(),
         me: host.me.clone(),
         nonce: super::random_u64(),
@@ -131,9 +143,25 @@ async fn claim<O: Object>(
     let give_up = host.clock.mono().plus(host.config.claim_ms_max);
     loop {
         match host.store.claim(request.clone(), host.clock.now()).await {
-            Ok(claimed) => return Ok(claimed),
+            Ok(claimed) => {
+                let lapsed = request.lapsed_owner.is_some();
+                let label = if lapsed { "lapsed" } else { "granted" };
+                host.metrics.claims.with_label_values(&[label]).inc();
+                return Ok((claimed, lapsed));
+            }
             Err(store::Error::Absent) => return Err(LoadError::Absent),
-            Err(store::Error::Owned { .. }) => return Err(LoadError::Owned),
+            // Stated only of an owner whose node lease has ended for good, and once of each.
+            Err(store::Error::Owned { epoch, owner })
+                if request.lapsed_owner.as_ref().is_none_or(|(known, _)| *known != epoch)
+                    && host.cluster.ended(&owner)
+                    && host.clock.mono() < give_up =>
+            {
+                request.lapsed_owner = Some((epoch, owner));
+            }
+            Err(store::Error::Owned { owner, .. }) => {
+                host.metrics.claims.with_label_values(&["owned"]).inc();
+                return Err(LoadError::Owned(owner));
+            }
             // The store has taken it off the due index itself.
             Err(store::Error::Damaged { what }) => {
                 return Err(LoadError::Damaged { what: what.to_owned(), owned: None });
@@ -201,6 +229,7 @@ fn fold<O: Object>(
         due_backoff_ms: 0,
         for_poll: false,
         wrote: false,
+        primary: 0,
     })
 }
 

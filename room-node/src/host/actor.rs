@@ -11,19 +11,20 @@ use super::activation::{self, LoadError, Loaded};
 use super::batch::Batch;
 use super::commit::{self, Committed};
 use super::directory::{Active, Cause};
-use super::lifecycle::{self, Inputs, Rest};
+use super::guard::{self, Memory};
+use super::lifecycle::Rest;
 use super::live::{Current, Env, Live};
 use super::mailbox::Message;
-use super::{Inner, effects};
-use crate::clock::Mono;
+use super::{Inner, effects, leave, rest};
 use crate::error;
 use crate::store;
 
 /// Runs an activation to its end. The entry leaves the directory before this returns.
 pub(super) async fn run<O: Object>(host: Arc<Inner<O>>, entry: Arc<Active>) {
-    let mut first = true;
+    let (mut first, mut released) = (true, false);
     loop {
-        let staged = AssertUnwindSafe(Box::pin(stage(&host, &entry, first))).catch_unwind().await;
+        let stage = Box::pin(stage(&host, &entry, first, &mut released));
+        let staged = AssertUnwindSafe(stage).catch_unwind().await;
         first = false;
         if staged.is_err() {
             panicked_aside(&host, &entry);
@@ -45,17 +46,40 @@ fn panicked_aside<O: Object>(host: &Inner<O>, entry: &Active) {
 pub(super) enum End {
     /// Memory is not to be trusted: read it again for whoever waits.
     Rebuild,
-    /// The object no longer exists, or sleeps.
+    /// The object no longer exists, or sleeps, or its memory may not be used.
     Over,
+    /// The object was given up, and that is durable.
+    Left,
 }
 
 // One load and what follows from it.
-async fn stage<O: Object>(host: &Arc<Inner<O>>, entry: &Arc<Active>, first: bool) {
+async fn stage<O: Object>(
+    host: &Arc<Inner<O>>,
+    entry: &Arc<Active>,
+    first: bool,
+    released: &mut bool,
+) {
+    host.wake_token(entry.cause).await;
+    if !host.cluster.is_leased() {
+        refuse_all(host, entry, &error::not_owner());
+        return;
+    }
+    if host.must_leave(&entry.id) {
+        // A stub is still ours: it serves who woke it, and leaves soon.
+        if !first || !entry.was_stub {
+            if !*released {
+                *released = Box::pin(leave::give_back(host, entry)).await;
+            }
+            refuse_all(host, entry, &error::not_owner());
+            return;
+        }
+        entry.leave_by(leave::soon(host.clock.mono()));
+    }
+    *released = false;
     if host.is_aside(&entry.id) {
         refuse_all(host, entry, &error::quarantined());
         return;
     }
-    host.wake_token(entry.cause).await;
     let may_create = entry.mailbox.any_call(|call| {
         matches!(call.request.op.activation, Activation::MayCreate | Activation::MustCreate)
     });
@@ -70,13 +94,20 @@ async fn stage<O: Object>(host: &Arc<Inner<O>>, entry: &Arc<Active>, first: bool
                 panicked_aside(host, entry);
                 End::Rebuild
             });
-            if matches!(end, End::Rebuild) {
-                host.subscribers.close_all(&entry.id);
-                put_back_parked(host, entry, &mut live);
+            match end {
+                End::Rebuild => {
+                    host.subscribers.close_all(&entry.id);
+                    put_back_parked(host, entry, &mut live);
+                }
+                End::Over => {}
+                End::Left => *released = true,
             }
         }
         Err(LoadError::Absent) => answer_absent(host, entry, may_create),
-        Err(LoadError::Owned) => refuse_all(host, entry, &error::not_owner()),
+        Err(LoadError::Owned(owner)) => {
+            host.note_away(&entry.id, &owner);
+            refuse_all(host, entry, &error::not_owner());
+        }
         Err(LoadError::Damaged { what, owned }) => {
             tracing::error!(what, "object set aside because its stored bytes are damaged");
             host.note_damage(&entry.id);
@@ -124,16 +155,38 @@ async fn serve<O: Object>(host: &Arc<Inner<O>>, entry: &Arc<Active>, live: &mut 
         if host.is_dead() {
             return End::Over;
         }
+        if !host.cluster.is_leased() {
+            // Dropped, not released: whoever claims it next states that our lease has ended.
+            leave::let_go(host, entry, live);
+            return End::Over;
+        }
+        if leave::is_time(host, entry, live) {
+            host.metrics.handoffs.with_label_values(&["active"]).inc();
+            return Box::pin(leave::leave(host, entry, live)).await;
+        }
         let step = match gather(host, entry, live) {
-            Gathered::Nothing => match at_rest(host, live) {
+            Gathered::Nothing if live.primary != host.primary() => {
+                // Nobody asks now: an object that was lost is noticed all the same.
+                match Box::pin(guard::memory(host, entry, live)).await {
+                    Memory::True | Memory::Lapsed => None,
+                    Memory::Stale => Some(End::Rebuild),
+                    Memory::Unsure => {
+                        let until = host.clock.mono().plus(CHECK_PAUSE_MS);
+                        let at = host.clock.instant(rest::stay_until(host, entry, live, until));
+                        let _either = tokio::time::timeout_at(at, entry.mailbox.woken()).await;
+                        None
+                    }
+                }
+            }
+            Gathered::Nothing => match rest::at_rest(host, live) {
                 Rest::Stay(until) => {
-                    let at = host.clock.instant(stay_until(host, live, until));
+                    let at = host.clock.instant(rest::stay_until(host, entry, live, until));
                     // A sleep that ends and one that is cut short are the same to the loop.
                     let _either = tokio::time::timeout_at(at, entry.mailbox.woken()).await;
                     None
                 }
-                rest @ (Rest::Stub | Rest::Cold | Rest::Vanish) => {
-                    Box::pin(fall_asleep(host, entry, live, rest)).await
+                asleep @ (Rest::Stub | Rest::Vanish) => {
+                    Box::pin(rest::fall_asleep(host, entry, live, asleep)).await
                 }
             },
             Gathered::Batch(batch) => Box::pin(settle(host, entry, live, batch)).await,
@@ -186,32 +239,29 @@ async fn settle<O: Object>(
     batch: Box<Batch>,
 ) -> Option<End> {
     let mut batch = batch;
+    let primary = host.primary();
+    let stores = !batch.stores_nothing();
+    if !stores {
+        let memory = guard::memory(host, entry, live).await;
+        if memory != Memory::True {
+            return Some(untold(host, entry, memory, batch));
+        }
+    }
     match commit::commit(host, &entry.id, live, &batch).await {
         Committed::Stored => {
+            if stores {
+                // The fence was there when it was stored: what was decided before was the truth.
+                live.primary = primary;
+            }
             release(host, entry, live, batch);
             if live.tail_frames >= host.config.snapshot_frames
                 || live.tail_bytes >= host.config.snapshot_bytes
             {
-                return snapshot(host, entry, live).await.err().map(|_fenced| End::Rebuild);
+                return rest::snapshot(host, entry, live).await.err().map(|_fenced| End::Rebuild);
             }
             None
         }
-        Committed::Destroyed => {
-            let now = host.clock.now();
-            let farewell = AssertUnwindSafe(|| {
-                live.farewell(&host.settings, &host.metrics, now);
-            });
-            if catch_unwind(farewell).is_err() {
-                host.metrics.panics.inc();
-            }
-            let last = std::mem::take(&mut batch.last_effects);
-            batch.effects.extend(last);
-            release(host, entry, live, batch);
-            // Whoever the object has not sent away itself has nothing to stay for.
-            host.subscribers.close_all(&entry.id);
-            put_back_parked(host, entry, live);
-            Some(End::Over)
-        }
+        Committed::Destroyed => Some(ended(host, entry, live, batch)),
         Committed::NotDestroyed(reason) => {
             tracing::warn!(%reason, "object was not destroyed; it is read again");
             batch.not_ended(not_stored(&reason));
@@ -220,7 +270,7 @@ async fn settle<O: Object>(
         }
         Committed::Failed(reason) => {
             tracing::warn!(%reason, "append failed; object is read again");
-            batch.refuse(&error::unavailable());
+            batch.refuse(&failed(&reason));
             Some(End::Rebuild)
         }
         Committed::BlobMissing(blob) => {
@@ -244,6 +294,53 @@ async fn settle<O: Object>(
             Some(End::Rebuild)
         }
     }
+}
+
+// The object is gone, and that is stored.
+fn ended<O: Object>(
+    host: &Arc<Inner<O>>,
+    entry: &Arc<Active>,
+    live: &mut Live<O>,
+    mut batch: Box<Batch>,
+) -> End {
+    let now = host.clock.now();
+    let farewell = AssertUnwindSafe(|| {
+        live.farewell(&host.settings, &host.metrics, now);
+    });
+    if catch_unwind(farewell).is_err() {
+        host.metrics.panics.inc();
+    }
+    let last = std::mem::take(&mut batch.last_effects);
+    batch.effects.extend(last);
+    release(host, entry, live, batch);
+    // Whoever the object has not sent away itself has nothing to stay for.
+    host.subscribers.close_all(&entry.id);
+    put_back_parked(host, entry, live);
+    End::Over
+}
+
+// The answers of a batch that stored nothing may not leave: nothing of it has happened.
+fn untold<O: Object>(
+    host: &Inner<O>,
+    entry: &Arc<Active>,
+    memory: Memory,
+    batch: Box<Batch>,
+) -> End {
+    if memory == Memory::Stale {
+        // Decided again on what is stored, by whoever owns it now.
+        host.put_back(entry, batch.into_messages());
+    } else {
+        batch.refuse(&guard::refusal(memory));
+    }
+    End::Rebuild
+}
+
+/// Pause before a fence that could not be checked is checked again for nobody in particular.
+const CHECK_PAUSE_MS: u64 = 250;
+
+// What callers are told of an append that did certainly not happen.
+const fn failed(reason: &store::Error) -> Reject {
+    if matches!(reason, store::Error::Fenced) { error::not_owner() } else { error::unavailable() }
 }
 
 // What callers are told of a change that the store did not confirm.
@@ -271,6 +368,7 @@ fn release<O: Object>(
     }
     if batch.command {
         live.commanded = host.clock.mono();
+        entry.touch(live.commanded);
     }
     effects::perform(host, &entry.id, batch.effects);
     for (call, verdict) in batch.answers {
@@ -327,7 +425,7 @@ async fn panicked<O: Object>(
 
 // Waits survive a rebuild, they are decided afresh. What other parked calls waited for was
 // volatile and is gone.
-fn put_back_parked<O: Object>(host: &Inner<O>, entry: &Arc<Active>, live: &mut Live<O>) {
+pub(super) fn put_back_parked<O: Object>(host: &Inner<O>, entry: &Arc<Active>, live: &mut Live<O>) {
     let mut waits = Vec::new();
     for parked in live.parked.drain(..) {
         host.metrics.parked_calls.dec();
@@ -340,99 +438,8 @@ fn put_back_parked<O: Object>(host: &Inner<O>, entry: &Arc<Active>, live: &mut L
     host.put_back(entry, waits);
 }
 
-/// A tail up to this long is read again rather than rewritten.
-const TAIL_FRAMES_KEPT: usize = 32;
-
-fn at_rest<O: Object>(host: &Inner<O>, live: &Live<O>) -> Rest {
-    let backs_off = live.due_backoff_ms > 0;
-    lifecycle::rest(
-        &host.config,
-        Inputs {
-            now: host.clock.mono(),
-            commanded: live.commanded,
-            busy: live.object.busy(),
-            work_parked: live.parked.iter().any(|parked| !parked.call.request.op.wait),
-            backs_off_until: backs_off.then(|| host.clock.when(live.due_not_before)),
-            behind: live.heard.iter().any(|(_, seen)| *seen < live.lsn),
-            stored: live.lsn > 0,
-            draining: host.is_draining(),
-        },
-    )
-}
-
-// When an object at rest is looked at again at the latest.
-fn stay_until<O: Object>(host: &Inner<O>, live: &Live<O>, until: Mono) -> Mono {
-    let at = live.next_time().map_or(until, |at| until.min(host.clock.when(at)));
-    at.max(host.clock.mono().plus(1))
-}
-
-async fn fall_asleep<O: Object>(
-    host: &Arc<Inner<O>>,
-    entry: &Arc<Active>,
-    live: &mut Live<O>,
-    rest: Rest,
-) -> Option<End> {
-    match rest {
-        Rest::Stay(_) => None,
-        Rest::Stub | Rest::Cold => {
-            // A poll that only built a stub writes no snapshot for a short tail.
-            let worth = live.wrote || live.tail_frames > TAIL_FRAMES_KEPT;
-            if worth && live.tail_frames > 0 && snapshot(host, entry, live).await.is_err() {
-                return Some(End::Rebuild);
-            }
-            let (id, fence, due) = (&entry.id, live.fence, live.object.next_due());
-            if due != live.stored_due {
-                let moved =
-                    commit::repeat(host, || host.store.set_due(id.clone(), fence, due)).await;
-                if moved.is_err() {
-                    return Some(End::Rebuild);
-                }
-                live.stored_due = due;
-            }
-            host.sleep(entry, live, rest == Rest::Stub).await
-        }
-        Rest::Vanish => {
-            let (id, fence) = (&entry.id, live.fence);
-            let at = host.clock.now();
-            let _tried =
-                commit::repeat(host, || host.store.destroy(id.clone(), fence, 0, at)).await;
-            put_back_parked(host, entry, live);
-            Some(End::Over)
-        }
-    }
-}
-
-// A snapshot that cannot be written now is written later; a lost fence ends the activation.
-async fn snapshot<O: Object>(
-    host: &Inner<O>,
-    entry: &Arc<Active>,
-    live: &mut Live<O>,
-) -> Result<(), store::Error> {
-    let encoded = catch_unwind(AssertUnwindSafe(|| live.object.encode_snapshot()));
-    let Ok(state) = encoded else {
-        host.metrics.panics.inc();
-        host.note_panic(&entry.id);
-        return Err(store::Error::Fenced);
-    };
-    let snapshot = activation::wrap_snapshot::<O>(live.lsn, &state);
-    let (id, fence) = (&entry.id, live.fence);
-    let written =
-        commit::repeat(host, || host.store.snapshot(id.clone(), fence, snapshot.clone())).await;
-    match written {
-        Ok(()) => {
-            host.metrics.snapshots.inc();
-            (live.tail_frames, live.tail_bytes) = (0, 0);
-            Ok(())
-        }
-        Err(store::Error::Fenced) => Err(store::Error::Fenced),
-        Err(reason) => {
-            tracing::warn!(%reason, "snapshot was not written");
-            Ok(())
-        }
-    }
-}
-
-fn refuse_all<O: Object>(host: &Inner<O>, entry: &Arc<Active>, reject: &Reject) {
+/// Ends every call in the mailbox with one refusal.
+pub(super) fn refuse_all<O: Object>(host: &Inner<O>, entry: &Active, reject: &Reject) {
     while let Some(message) = entry.mailbox.pop() {
         if let Message::Call(call) = message {
             host.metrics.mailbox_calls.dec();
@@ -468,7 +475,8 @@ fn answer_absent<O: Object>(host: &Inner<O>, entry: &Arc<Active>, may_create: bo
 #[cfg(test)]
 pub(super) fn future_bytes<O: Object>(host: &Arc<Inner<O>>, entry: &Arc<Active>) -> usize {
     let run = run(Arc::clone(host), Arc::clone(entry));
-    let stage = stage(host, entry, true);
+    let mut released = false;
+    let stage = stage(host, entry, true, &mut released);
     let serve = |live: &mut Live<O>| size_of_val(&serve(host, entry, live));
     size_of_val(&run) + size_of_val(&stage) + activation::with_fresh(host, &entry.id, serve)
 }

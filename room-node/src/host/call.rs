@@ -65,11 +65,22 @@ pub struct Response {
     pub result: Result<Success, Reject>,
     /// On answers of waits: milliseconds until the next wait of this participant is admitted.
     pub next_wait_ms: Option<u64>,
+    /// With a refusal of class `NotOwner`: where the call belongs.
+    pub elsewhere: Option<Elsewhere>,
+}
+
+/// Where a call belongs that is not answered here.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Elsewhere {
+    /// Address of the owner, as far as it is known.
+    pub hint: Option<String>,
+    /// The view this was read from; 0 where there is none.
+    pub view: u64,
 }
 
 impl Response {
     pub(crate) const fn refused(reject: Reject) -> Self {
-        Self { result: Err(reject), next_wait_ms: None }
+        Self { result: Err(reject), next_wait_ms: None, elsewhere: None }
     }
 }
 
@@ -82,6 +93,8 @@ pub(crate) struct Pending {
     /// Where the request's blob was put.
     pub(crate) blob: Option<BlobId>,
     /// When the call reached the host.
+    pub(crate) came: Millis,
+    /// When its holding counts from: before it came, for a wait that was held elsewhere before.
     pub(crate) since: Millis,
     /// The admission of a wait.
     pub(crate) pass: Option<PassKey>,
@@ -95,6 +108,13 @@ impl std::fmt::Debug for Pending {
 }
 
 impl Pending {
+    /// How long a wait that comes again was held elsewhere, in milliseconds; `None` for a call that
+    /// is here for the first time.
+    pub(crate) fn moved_ms(&self) -> Option<u64> {
+        let again = self.request.attempt > 1 || self.request.hops > 0;
+        (again && self.request.op.wait).then(|| self.came.since(self.since))
+    }
+
     /// The call as an object sees it.
     pub(crate) fn as_call(&self, parked: Option<Parked>, now: Millis) -> Call<'_> {
         let request = &self.request;
@@ -108,7 +128,7 @@ impl Pending {
             caller: request.caller,
             request: request.request,
             attempt: request.attempt,
-            age_ms: request.age_ms.saturating_add(now.since(self.since)),
+            age_ms: request.age_ms.saturating_add(now.since(self.came)),
             connection: request.connection,
             since: self.since,
             parked,

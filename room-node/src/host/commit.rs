@@ -26,7 +26,7 @@ pub(super) enum Committed {
 }
 
 /// Pause between two looks at a store that does not answer.
-const RESOLVE_PAUSE_MS: u64 = 25;
+pub(super) const RESOLVE_PAUSE_MS: u64 = 25;
 
 /// Stores a batch and moves the activation's position. Nothing is let out here.
 pub(super) async fn commit<O: Object>(

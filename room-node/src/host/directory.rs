@@ -1,13 +1,15 @@
 //! Which objects are in memory: a sharded map with one entry per object, and at most one
 //! activation behind each entry. Every change of an entry happens under its shard's lock.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use object::{Millis, ObjectId, ParticipantId, Poll, Reply};
 
+use super::activation::Exact;
 use super::call::Pending;
+use super::entrance::Away;
 use super::mailbox::Mailbox;
 use super::trouble::Trouble;
 use crate::clock::Mono;
@@ -46,28 +48,57 @@ pub(crate) struct Active {
     /// Whether a stub went before.
     pub(super) was_stub: bool,
     /// Lease ends the stub kept, for the activation that follows it.
-    pub(super) from_stub: Mutex<Option<Vec<(ParticipantId, Millis)>>>,
+    from_stub: Mutex<Option<Box<Exact>>>,
+    /// Milliseconds of the last command.
+    touched: AtomicU64,
+    /// By when it has to leave the node, in milliseconds; 0 if it may stay.
+    leave_by: AtomicU64,
 }
 
 impl Active {
-    pub(crate) fn new(
-        id: ObjectId,
-        cause: Cause,
-        book: Book,
-        ends: Option<Vec<(ParticipantId, Millis)>>,
-    ) -> Self {
+    pub(crate) fn new(id: ObjectId, cause: Cause, book: Book, from_stub: Option<Exact>) -> Self {
         Self {
             id,
             mailbox: Mailbox::default(),
             book: Mutex::new(book),
             cause,
-            was_stub: ends.is_some(),
-            from_stub: Mutex::new(ends),
+            was_stub: from_stub.is_some(),
+            from_stub: Mutex::new(from_stub.map(Box::new)),
+            touched: AtomicU64::new(0),
+            leave_by: AtomicU64::new(0),
         }
     }
 
+    /// When the last command was decided.
+    pub(super) fn touched(&self) -> Mono {
+        Mono(self.touched.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn touch(&self, now: Mono) {
+        self.touched.store(now.0, Ordering::Relaxed);
+    }
+
+    /// Asks the activation to leave the node, by `at` at the latest. An earlier wish stays.
+    pub(super) fn leave_by(&self, at: Mono) {
+        let asked =
+            self.leave_by.compare_exchange(0, at.0.max(1), Ordering::Relaxed, Ordering::Relaxed);
+        if asked.is_ok() {
+            self.mailbox.nudge();
+        }
+    }
+
+    /// By when it was asked to leave, if it was.
+    pub(super) fn leaves(&self) -> Option<Mono> {
+        Some(self.leave_by.load(Ordering::Relaxed)).filter(|by| *by != 0).map(Mono)
+    }
+
+    /// It may stay after all.
+    pub(super) fn stay(&self) {
+        self.leave_by.store(0, Ordering::Relaxed);
+    }
+
     /// Takes the lease ends a stub has kept; later loads of this entry trust the store.
-    pub(super) fn take_from_stub(&self) -> Vec<(ParticipantId, Millis)> {
+    pub(super) fn take_from_stub(&self) -> Box<Exact> {
         let mut kept = self.from_stub.lock().unwrap_or_else(PoisonError::into_inner);
         kept.take().unwrap_or_default()
     }
@@ -96,6 +127,12 @@ pub(crate) struct Shard {
     /// Objects that were absent when last asked for, and until when that is believed.
     pub(crate) absent: HashMap<ObjectId, Mono>,
     pub(crate) trouble: HashMap<ObjectId, Trouble>,
+    /// Objects that another live incarnation owned when they were last claimed.
+    pub(crate) away: HashMap<ObjectId, Away>,
+    /// Former stubs whose release is not durable yet; one batch at most.
+    pub(crate) leaving: HashSet<ObjectId>,
+    /// The store's primary under which unmarked stubs are known to be ours.
+    primary: u64,
 }
 
 impl Shard {
@@ -127,6 +164,19 @@ impl Shard {
         if let Some(entry) = self.active.get(id) {
             entry.book().abandon(pass.who, pass.ticket);
         }
+    }
+
+    /// After a change of the primary every stub is in doubt until its fence has been checked.
+    pub(crate) fn note_primary(&mut self, primary: u64) {
+        if self.primary != primary {
+            self.primary = primary;
+            self.stubs.doubt_all();
+        }
+    }
+
+    /// True if there is a stub.
+    pub(crate) fn has_stub(&self, id: &ObjectId) -> bool {
+        self.stubs.has(hash(id), id.name())
     }
 
     /// Reads a stub.

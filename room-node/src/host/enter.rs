@@ -13,6 +13,9 @@ use crate::store::Error as StoreError;
 
 impl<O: Object> Inner<O> {
     pub(super) async fn dispatch(self: &Arc<Self>, request: Request) -> Response {
+        if let Err(reject) = self.enter(&request.object, request.view, request.hops).await {
+            return Response::refused(reject);
+        }
         if let Some(who) = request.caller.participant().filter(|_| request.op.wait) {
             return self.wait(request, who).await;
         }
@@ -21,7 +24,8 @@ impl<O: Object> Inner<O> {
             Ok(blob) => self.submit(request, blob).await,
             Err(reject) => Err(reject),
         };
-        Response { result: self.success(&object, verdict).await, next_wait_ms: None }
+        let result = self.success(&object, verdict).await;
+        Response { result, next_wait_ms: None, elsewhere: None }
     }
 
     // Hands a call over and waits for its verdict.
@@ -46,7 +50,12 @@ impl<O: Object> Inner<O> {
         blob: Option<BlobId>,
     ) -> (Box<Pending>, oneshot::Receiver<Verdict>) {
         let (reply, verdict) = oneshot::channel();
-        (Box::new(Pending { request, blob, since: self.clock.now(), pass: None, reply }), verdict)
+        let came = self.clock.now();
+        // A wait that was held elsewhere has only the rest of its time.
+        let again = request.op.wait && (request.attempt > 1 || request.hops > 0);
+        let held_ms = if again { request.age_ms.min(self.config.hold_ms_max) } else { 0 };
+        let since = object::Millis(came.0.saturating_sub(held_ms));
+        (Box::new(Pending { request, blob, came, since, pass: None, reply }), verdict)
     }
 
     /// Puts a call into a mailbox. The caller holds the shard's lock, so that an entry never

@@ -19,7 +19,6 @@ pub(super) struct Inputs {
     pub(super) behind: bool,
     /// Something of the object is in the store.
     pub(super) stored: bool,
-    pub(super) draining: bool,
 }
 
 /// What the actor does when its mailbox is empty.
@@ -27,19 +26,14 @@ pub(super) struct Inputs {
 pub(super) enum Rest {
     /// Stays awake and asks again at this moment.
     Stay(Mono),
-    /// Becomes a stub.
+    /// Becomes a stub; one that cannot gives ownership up.
     Stub,
-    /// Goes cold: ownership is given up.
-    Cold,
     /// Nothing was ever stored: leaves no trace.
     Vanish,
 }
 
 /// Decides what becomes of an activation with nothing to do.
 pub(super) fn rest(config: &Config, inputs: Inputs) -> Rest {
-    if inputs.draining {
-        return if inputs.stored { Rest::Cold } else { Rest::Vanish };
-    }
     if inputs.busy || inputs.work_parked {
         return Rest::Stay(inputs.now.plus(config.idle_to_stub_ms));
     }
@@ -75,7 +69,6 @@ mod tests {
             backs_off_until: None,
             behind: false,
             stored: true,
-            draining: false,
         };
         let rows = [
             (idle, Rest::Stub),
@@ -86,8 +79,6 @@ mod tests {
             (Inputs { backs_off_until: Some(Mono(30_000)), ..idle }, Rest::Stub),
             (Inputs { behind: true, ..idle }, Rest::Stay(Mono(40_000))),
             (Inputs { stored: false, now: Mono(0), ..idle }, Rest::Vanish),
-            (Inputs { draining: true, busy: true, ..idle }, Rest::Cold),
-            (Inputs { draining: true, stored: false, ..idle }, Rest::Vanish),
         ];
         for (inputs, expected) in rows {
             assert_eq!(rest(&config, inputs), expected, "{inputs:?}");

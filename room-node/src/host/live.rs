@@ -43,6 +43,8 @@ pub(super) struct Live<O> {
     pub(super) for_poll: bool,
     /// Something was stored by this activation.
     pub(super) wrote: bool,
+    /// The store's primary under which the fence was last known to be ours.
+    pub(super) primary: u64,
 }
 
 /// What a decision needs besides the object.

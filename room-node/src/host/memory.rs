@@ -20,6 +20,9 @@ impl<O: Object> Inner<O> {
     /// The answer to a call of an object that was absent a moment ago.
     pub(crate) fn known_absent(&self, shard: &mut Shard, call: &Pending) -> Option<Verdict> {
         let until = shard.absent.get(&call.request.object)?;
+        if !self.cluster.is_leased() {
+            return None;
+        }
         let reads = match call.request.op.activation {
             Activation::Peek | Activation::MustExist => true,
             Activation::MayCreate | Activation::MustCreate => false,

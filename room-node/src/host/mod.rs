@@ -12,12 +12,17 @@ mod commit;
 mod directory;
 mod effects;
 mod enter;
+mod entrance;
 #[cfg(test)]
 mod footprint;
+mod guard;
+mod leave;
 mod lifecycle;
 mod live;
 mod mailbox;
 mod memory;
+mod pressure;
+mod rest;
 mod sleep;
 mod subscribers;
 mod timers;
@@ -29,14 +34,19 @@ use std::sync::Arc;
 
 use object::{Object, ObjectId, ParticipantId};
 use prometheus::Registry;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
+pub use self::call::{Elsewhere, Request, Response, Success};
 pub(crate) use self::call::{Pending, Verdict};
-pub use self::call::{Request, Response, Success};
 pub(crate) use self::commit::repeat;
 pub(crate) use self::directory::{Active, Cause, Held, PassKey, Shard};
+pub(crate) use self::guard::Checked;
+pub use self::leave::{DRAIN_MS, DRAIN_RELEASE_MS, PARK_MS_MAX};
+pub use self::pressure::{Machine, MemoryUse};
 pub use self::subscribers::{Notice, Queued, Sink};
 
+use self::activation::Exact;
 use self::directory::Directory;
 use self::mailbox::Message;
 use self::subscribers::Subscribers;
@@ -93,6 +103,10 @@ pub(crate) struct Inner<O: Object> {
     wakes: Tokens,
     stub_claims: Tokens,
     timer_wakes: Tokens,
+    /// Number of the store's primary.
+    primaries: watch::Receiver<u64>,
+    leaves: Semaphore,
+    checks: Semaphore,
     draining: CancellationToken,
     /// Cancelled when the last handle is gone: everything stops where it stands, as by a kill.
     dead: CancellationToken,
@@ -125,6 +139,9 @@ impl<O: Object> Host<O> {
             subscribers: Subscribers::new(config.subscriber_frames_max, metrics.clone()),
             directory: Directory::new(),
             draining: CancellationToken::new(),
+            primaries: cluster.primaries(),
+            leaves: Semaphore::new(leave::LEAVES_MAX),
+            checks: Semaphore::new(guard::CHECKS_MAX),
             me: incarnation,
             cluster,
             config,
@@ -136,6 +153,9 @@ impl<O: Object> Host<O> {
         tokio::spawn(Arc::clone(&inner).run_stub_timers());
         tokio::spawn(Arc::clone(&inner).run_due_scan());
         tokio::spawn(Arc::clone(&inner).run_sweep());
+        tokio::spawn(Arc::clone(&inner).run_handoff());
+        tokio::spawn(Arc::clone(&inner).run_guard());
+        tokio::spawn(Arc::clone(&inner).run_primaries());
         let alive = Arc::new(Alive(inner.dead.clone()));
         Ok(Self { inner, alive })
     }
@@ -187,26 +207,32 @@ impl<O: Object> Host<O> {
         self.inner.draining.cancelled().await;
     }
 
-    /// Stops taking calls, lets every activation finish what it does, stores snapshots where
-    /// worthwhile and gives all objects up. Returns true if all were given up within
-    /// `within_ms`; whatever is left is found by the next claim.
+    /// Gives all objects up: what is in flight is finished, snapshots are stored where worthwhile,
+    /// releases are durable, and then whoever waits is sent elsewhere. Calls of objects that are
+    /// not in memory are refused at once. An object with parked work that nobody can repeat leaves
+    /// last. Returns true if all were given up within `within_ms` ([`DRAIN_MS`] unless there is a
+    /// reason); whatever is left is found by the next claim.
     pub async fn drain(&self, within_ms: u64) -> bool {
         let host = &self.inner;
         host.draining.cancel();
-        let give_up = host.clock.mono().plus(within_ms);
+        let begun = host.clock.mono();
+        let give_up = begun.plus(within_ms);
+        // A short drain keeps a part of its time for the releases, too.
+        let by = begun.plus(within_ms - DRAIN_RELEASE_MS.min(within_ms / 2));
+        let mut ask_at = begun;
         loop {
-            for shard in host.directory.shards() {
-                for entry in shard.active.values() {
-                    entry.mailbox.nudge();
-                }
+            let now = host.clock.mono();
+            if now >= ask_at {
+                host.all_leave(by);
+                ask_at = now.plus(DRAIN_ASK_MS);
             }
             let done = host.directory.active_count() == 0;
-            if done || host.clock.mono() >= give_up {
+            if done || now >= give_up {
                 let instant = host.clock.instant(give_up.plus(DRAIN_STEP_MS));
-                let released = tokio::time::timeout_at(instant, host.release_stubs(None)).await;
+                let released = tokio::time::timeout_at(instant, host.hand_off_stubs()).await;
                 return done && released.is_ok();
             }
-            host.clock.sleep_until(host.clock.mono().plus(DRAIN_STEP_MS)).await;
+            host.clock.sleep_until(now.plus(DRAIN_STEP_MS)).await;
         }
     }
 
@@ -214,16 +240,16 @@ impl<O: Object> Host<O> {
     /// that is being stored is stored and its answer dropped.
     pub async fn call(&self, request: Request) -> Response {
         let host = &self.inner;
-        if host.is_draining() {
-            return Response::refused(error::draining());
-        }
+        let object = request.object.clone();
         let deadline = host.clock.instant(request.deadline);
         let answered = tokio::time::timeout_at(deadline, Box::pin(host.dispatch(request))).await;
-        answered.unwrap_or_else(|_elapsed| Response::refused(error::deadline()))
+        let mut response = answered.unwrap_or_else(|_elapsed| Response::refused(error::deadline()));
+        host.direct(&object, &mut response);
+        response
     }
 
     /// Attaches a connection of a participant; its notices go to `sink`. False if the node holds
-    /// as many connections as it may.
+    /// as many connections as it may, or the object belongs elsewhere.
     #[must_use]
     pub fn attach(
         &self,
@@ -232,6 +258,9 @@ impl<O: Object> Host<O> {
         connection: u64,
         sink: Arc<dyn Sink>,
     ) -> bool {
+        if self.inner.admits(object, 0).is_err() {
+            return false;
+        }
         let attached_max = self.inner.config.subscribers_max;
         self.inner.subscribers.attach(object, participant, connection, sink, attached_max)
     }
@@ -265,7 +294,8 @@ impl<O: Object> Inner<O> {
                 let held = shard.held.remove(id).unwrap_or_default();
                 let cadences = self.metrics.cadences.clone();
                 let book = Book::of(&stub, &held, self.clock.mono(), cadences);
-                let entry = Active::new(id.clone(), cause, book, Some(stub.ends()));
+                let kept = Exact { epoch: stub.fence.epoch, ends: stub.ends() };
+                let entry = Active::new(id.clone(), cause, book, Some(kept));
                 self.metrics.parked_calls.sub(gauge(held.len()));
                 let calls = held.into_iter().map(|held| Message::Call(held.call));
                 self.put_back(&entry, calls.collect());
@@ -276,6 +306,7 @@ impl<O: Object> Inner<O> {
                 Active::new(id.clone(), cause, book, None)
             }
         });
+        entry.touch(self.clock.mono());
         shard.active.insert(id.clone(), Arc::clone(&entry));
         self.metrics.active.inc();
         tokio::spawn(actor::run(Arc::clone(self), Arc::clone(&entry)));
@@ -289,6 +320,9 @@ impl<O: Object> Inner<O> {
         participant: ParticipantId,
         connection: u64,
     ) {
+        if self.admits(object, 0).is_err() {
+            return;
+        }
         let mut shard = self.directory.shard(object);
         if let Ok(entry) = self.entry(&mut shard, object, Cause::Disconnect) {
             entry.mailbox.push_disconnect(participant, connection);
@@ -359,6 +393,8 @@ pub(crate) fn gauge(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
+/// How often a drain asks activations to leave that were begun in the meantime.
+const DRAIN_ASK_MS: u64 = 250;
 /// How often a drain looks whether it is done.
 const DRAIN_STEP_MS: u64 = 10;
 

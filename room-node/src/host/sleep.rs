@@ -9,7 +9,7 @@ use super::actor::End;
 use super::batch::Parked;
 use super::directory::{Held, Shard};
 use super::live::Live;
-use super::{Active, Inner, commit};
+use super::{Active, Inner, leave};
 use crate::clock::Mono;
 use crate::error;
 use crate::front::stub::{self, Stub};
@@ -21,26 +21,16 @@ impl<O: Object> Inner<O> {
         self: &Arc<Self>,
         entry: &Arc<Active>,
         live: &mut Live<O>,
-        as_stub: bool,
     ) -> Option<End> {
-        if as_stub && let Some(done) = self.become_stub(entry, live) {
+        if !self.must_leave(&entry.id)
+            && let Some(done) = self.become_stub(entry, live)
+        {
             return done;
         }
         if !entry.mailbox.is_empty() {
             return None;
         }
-        for parked in live.parked.drain(..) {
-            self.metrics.parked_calls.dec();
-            // A wait may be held elsewhere; other work may have begun and is not repeated.
-            let told = match parked.call.request.op.wait {
-                true => error::draining(),
-                false => error::unavailable(),
-            };
-            parked.call.answer(Err(told));
-        }
-        let (id, fence) = (&entry.id, live.fence);
-        let _tried = commit::repeat(self, || self.store.release(id.clone(), fence)).await;
-        Some(End::Over)
+        Some(Box::pin(leave::leave(self, entry, live)).await)
     }
 
     // `None` if the object has to go cold instead.
@@ -64,6 +54,7 @@ impl<O: Object> Inner<O> {
         if !entry.mailbox.is_empty() {
             return Some(None);
         }
+        shard.note_primary(self.primary());
         let (wall, now) = (self.clock.now(), self.clock.mono());
         let hash = stub::hash_of(name.as_bytes());
         // Timers know stubs by their hash alone, so a second one of the same hash goes cold.
@@ -76,6 +67,7 @@ impl<O: Object> Inner<O> {
             .map(|(Parked { call, until }, timeout)| Held { call, until, timeout })
             .collect();
         let mut made = self.stub_of(entry, live, &view, wall, now);
+        made.unchecked = live.primary != self.primary();
         let until = held.iter().map(|held| held.until).chain(made.next_due()).min();
         if let Some(until) = until {
             made.tick = self.enter_timer(self.clock.when(until), hash);
@@ -152,6 +144,7 @@ impl<O: Object> Inner<O> {
             touched: now,
             projection,
             tick: 0,
+            unchecked: false,
             pollers,
         }
     }
@@ -181,12 +174,27 @@ impl<O: Object> Inner<O> {
         Some((id, fence))
     }
 
+    /// Takes all stubs of a shard out of memory; nothing is released.
+    pub(super) fn forget_stubs(&self, shard: &mut Shard) {
+        let (wall, now) = (self.clock.now(), self.clock.mono());
+        let mut from = Some(0);
+        while let Some(slot) = from {
+            let (page, next) = shard.stubs.page(slot, FORGET_SLOTS, wall, now);
+            for (name, _) in page {
+                if let Ok(id) = ObjectId::new(O::KIND, &name) {
+                    self.forget_stub(shard, &id);
+                }
+            }
+            from = next;
+        }
+    }
+
     /// Takes a stub out of memory; held waits of it are refused.
     pub(crate) fn forget_stub(&self, shard: &mut Shard, id: &ObjectId) -> Option<Stub> {
         let stub = self.take_stub(shard, id)?;
         for held in shard.held.remove(id).into_iter().flatten() {
             self.metrics.parked_calls.dec();
-            held.call.answer(Err(error::draining()));
+            held.call.answer(Err(error::not_owner()));
         }
         Some(stub)
     }
@@ -204,5 +212,7 @@ impl<O: Object> Inner<O> {
     }
 }
 
+/// Slots forgotten in one go.
+const FORGET_SLOTS: usize = 4_096;
 /// Longest lease a stub can keep (12 days); leases are minutes.
 const LEASE_MS_MAX: u64 = 1 << 30;

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use futures_util::future::join_all;
 use object::{Object, ObjectId};
 
 use super::{Cause, Inner, Shard, wheel::Wheel};
@@ -11,8 +10,6 @@ use crate::clock::Mono;
 use crate::front::stub::NameHash;
 use crate::store::Fence;
 
-/// Stubs released at the same time.
-pub(super) const RELEASES_MAX: usize = 256;
 /// Slots a sweep looks at under one lock.
 const SWEEP_SLOTS_MAX: usize = 256;
 /// Pause before a timer is tried again that found the node full.
@@ -42,10 +39,17 @@ impl<O: Object> Inner<O> {
         let (wall, now) = (self.clock.now(), self.clock.mono());
         let mut shard = self.directory.shard_of(hash);
         let Some((name, mut stub)) = shard.stubs.by_hash(hash, wall, now) else { return };
-        if stub.tick != tick || self.is_draining() {
+        // Without a lease nobody is told anything, and the stub is dropped soon.
+        if stub.tick != tick || self.is_draining() || !self.cluster.is_leased() {
             return;
         }
         let Ok(id) = ObjectId::new(O::KIND, &name) else { return };
+        shard.note_primary(self.primary());
+        if shard.stub(&id, wall, now).is_some_and(|stub| stub.unchecked) {
+            let (host, fence) = (Arc::clone(self), stub.fence);
+            tokio::spawn(async move { host.stub_timer_later(tick, hash, &id, fence).await });
+            return;
+        }
         let mut again = None;
         if let Some(due) = stub.next_due().filter(|due| *due <= wall) {
             if self.entry(&mut shard, &id, Cause::Timer).is_ok() {
@@ -63,6 +67,27 @@ impl<O: Object> Inner<O> {
             stub.tick = self.enter_timer(at.max(now.plus(1)), hash);
         }
         shard.stubs.put(hash, &name, &stub);
+    }
+
+    // After a change of the store's primary: is the stub still ours? Whoever is held beside one
+    // that is lost is sent on by then.
+    async fn stub_timer_later(
+        self: &Arc<Self>,
+        tick: u32,
+        hash: NameHash,
+        id: &ObjectId,
+        fence: Fence,
+    ) {
+        if self.clear_stub(id, fence).await.is_err() {
+            self.clock.sleep_until(self.clock.mono().plus(FULL_RETRY_MS)).await;
+        }
+        let again = self.enter_timer(self.clock.mono(), hash);
+        let (wall, now) = (self.clock.now(), self.clock.mono());
+        let mut shard = self.directory.shard(id);
+        if let Some(mut stub) = shard.stub(id, wall, now).filter(|stub| stub.tick == tick) {
+            stub.tick = again;
+            shard.put_stub(id, &stub);
+        }
     }
 
     /// Makes sure that a stub's timer comes up at `at` or before.
@@ -88,6 +113,7 @@ impl<O: Object> Inner<O> {
 
     /// Wakes cold objects whose stored due time has come, until the host ends.
     pub(super) async fn run_due_scan(self: Arc<Self>) {
+        let mut changes = self.cluster.changes();
         loop {
             let next = self.scan_due().await;
             let longest = self.clock.mono().plus(self.config.due_scan_ms_max);
@@ -95,6 +121,8 @@ impl<O: Object> Inner<O> {
             tokio::select! {
                 () = self.dead.cancelled() => return,
                 () = self.draining.cancelled() => return,
+                // Buckets that are ours from now on may hold what is long due.
+                Ok(()) = changes.changed() => {}
                 // At least one millisecond, lest an unread entry make this spin.
                 () = self.clock.sleep_until(at.max(self.clock.mono().plus(1))) => {}
             }
@@ -104,6 +132,9 @@ impl<O: Object> Inner<O> {
     // One pass over everything due, page by page; returns the first later due time.
     async fn scan_due(self: &Arc<Self>) -> Option<object::Millis> {
         let mut after = None;
+        if !self.cluster.is_leased() {
+            return None;
+        }
         loop {
             let now = self.clock.now();
             let page_max = self.config.due_page_max;
@@ -127,8 +158,12 @@ impl<O: Object> Inner<O> {
         }
     }
 
-    // Objects in memory keep their own time, and those set aside are left alone.
+    // Objects in memory keep their own time, those set aside are left alone, and those that belong
+    // elsewhere, or are owned there still, are their owner's.
     fn cold_timer(self: &Arc<Self>, id: &ObjectId, at: object::Millis) {
+        if self.admits(id, 0).is_err() || self.must_leave(id) {
+            return;
+        }
         let (wall, now) = (self.clock.now(), self.clock.mono());
         let mut shard = self.directory.shard(id);
         let aside = shard.trouble.get(id).is_some_and(|trouble| trouble.is_aside(now));
@@ -154,29 +189,30 @@ impl<O: Object> Inner<O> {
                 () = self.dead.cancelled() => return,
                 () = self.clock.sleep_until(self.clock.mono().plus(every)) => {}
             }
-            self.release_stubs(Some(self.config.stub_to_cold_ms)).await;
+            self.release_stubs(self.config.stub_to_cold_ms, usize::MAX).await;
             self.sweep_memory();
         }
     }
 
-    /// Releases stubs untouched for so long, or all of them; held waits are refused with a hint
-    /// to try again, as they are when an object moves.
-    pub(super) async fn release_stubs(self: &Arc<Self>, untouched_ms: Option<u64>) {
+    /// Releases stubs untouched for so long, at most so many; one with a held wait stays.
+    pub(super) async fn release_stubs(self: &Arc<Self>, untouched_ms: u64, stubs_max: usize) {
+        let mut left = stubs_max;
         for shard in 0..self.directory.shard_count() {
             let mut from = Some(0);
-            while let Some(slot) = from {
-                let (gone, next) = self.take_stubs(shard, slot, untouched_ms);
-                from = next;
+            while let Some(slot) = from.filter(|_| left > 0) {
+                let (gone, next) = self.take_stubs(shard, slot, untouched_ms, left);
+                (from, left) = (next, left - gone.len());
                 self.release(gone).await;
             }
         }
     }
 
     fn take_stubs(
-        self: &Arc<Self>,
+        &self,
         shard: usize,
         slot: usize,
-        untouched_ms: Option<u64>,
+        untouched_ms: u64,
+        stubs_max: usize,
     ) -> (Vec<(ObjectId, Fence)>, Option<usize>) {
         let (wall, now) = (self.clock.now(), self.clock.mono());
         let Some(mut shard) = self.directory.shard_at(shard) else { return (Vec::new(), None) };
@@ -184,9 +220,8 @@ impl<O: Object> Inner<O> {
         let mut gone = Vec::new();
         for (name, stub) in page {
             let Ok(id) = ObjectId::new(O::KIND, &name) else { continue };
-            let old = untouched_ms.is_none_or(|ms| now.since(stub.touched) >= ms);
-            let held = untouched_ms.is_some() && shard.held.contains_key(&id);
-            if old && !held {
+            let old = now.since(stub.touched) >= untouched_ms;
+            if old && gone.len() < stubs_max && !shard.held.contains_key(&id) {
                 self.forget_stub(&mut shard, &id);
                 gone.push((id, stub.fence));
             }
@@ -194,28 +229,19 @@ impl<O: Object> Inner<O> {
         (gone, next)
     }
 
-    pub(super) async fn release(&self, stubs: Vec<(ObjectId, Fence)>) {
-        let mut stubs = stubs.into_iter().peekable();
-        while stubs.peek().is_some() {
-            let some = stubs.by_ref().take(RELEASES_MAX);
-            let released = join_all(some.map(|(id, fence)| self.store.release(id, fence))).await;
-            for reason in released.into_iter().filter_map(Result::err) {
-                // Still owned by this node, which may claim it again at any time.
-                tracing::debug!(%reason, "stub was not released");
-            }
-        }
-    }
-
     fn sweep_memory(&self) {
         let now = self.clock.mono();
-        let (mut absent, mut troubled) = (0, 0);
+        let (mut absent, mut troubled, mut away) = (0, 0, 0);
         for mut shard in self.directory.shards() {
             shard.absent.retain(|_, until| *until > now);
+            shard.away.retain(|_, away| !away.is_over(now));
+            away += shard.away.len();
             shard.trouble.retain(|_, trouble| !trouble.is_over(&self.config, now));
             absent += shard.absent.len();
             troubled += shard.trouble.len();
         }
         self.metrics.absent.set(super::gauge(absent));
+        self.metrics.away.set(super::gauge(away));
         self.metrics.troubled.set(super::gauge(troubled));
     }
 }

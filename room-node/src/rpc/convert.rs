@@ -65,7 +65,13 @@ pub(super) fn answer(id: u64, response: Response) -> v1::Down {
             blob: success.blob,
             image_mime: success.image_mime,
         }),
-        Err(reject) => v1::answer::What::Refusal(class::refusal(reject)),
+        Err(reject) => {
+            let mut refusal = class::refusal(reject);
+            if let Some(elsewhere) = response.elsewhere {
+                (refusal.owner_hint, refusal.view) = (elsewhere.hint, elsewhere.view);
+            }
+            v1::answer::What::Refusal(refusal)
+        }
     };
     let answer = v1::Answer { id, what: Some(what), next_wait_ms: response.next_wait_ms };
     v1::Down { what: Some(v1::down::What::Answer(answer)) }

@@ -26,6 +26,7 @@ pub(super) async fn serve<O: Object>(
     outbox: Arc<Outbox>,
     gone: CancellationToken,
 ) {
+    let _open = Open::new(&host);
     let mut link = Link {
         host,
         outbox,
@@ -50,6 +51,23 @@ pub(super) async fn serve<O: Object>(
         }
     }
     link.end();
+}
+
+/// Counts a stream for as long as it lives.
+struct Open(prometheus::IntGauge);
+
+impl Open {
+    fn new<O: Object>(host: &Host<O>) -> Self {
+        let gauge = host.metrics().links.clone();
+        gauge.inc();
+        Self(gauge)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
 }
 
 /// Calls in flight, by the id their sender gave them.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use object::{Caller, KindTag, Millis, Object as _, ObjectId, ParticipantId, RequestId};
 use prometheus::Registry;
 use room_node::clock::Clock;
-use room_node::cluster::Alone;
+use room_node::cluster::{Alone, Cluster};
 use room_node::config::Config;
 use room_node::host::{Host, Request, Response};
 use room_node::store::memory::Memory;
@@ -46,22 +46,26 @@ impl Rig {
         change(&mut config);
         let settings = Settings { lease_ms: config.agent_lease_ms, hold_ms };
         let store = Memory::new(START);
-        Self::start(config, settings, store, Clock::starting_at(START), 1)
+        let me = Incarnation { node: "node".into(), boot: 1 };
+        let alone = Arc::new(Alone::default());
+        Self::start(config, settings, store, Clock::starting_at(START), me, alone)
     }
 
-    fn start(
+    /// A node of a cluster, over a store it shares with others.
+    pub fn start(
         config: Config,
         settings: Settings,
         store: Arc<Memory>,
         clock: Clock,
-        boot: u64,
+        me: Incarnation,
+        cluster: Arc<dyn Cluster>,
     ) -> Self {
-        let me = Incarnation { node: "node".into(), boot };
+        let boot = me.boot;
         let dynamic: Arc<dyn Store> = Arc::<Memory>::clone(&store);
         let registry = Registry::new();
         let (of_host, of_counters) = (config.clone(), settings.clone());
-        let alone = Arc::new(Alone::default());
-        let host = Host::start(of_host, of_counters, dynamic, clock, me, alone, &registry).unwrap();
+        let host =
+            Host::start(of_host, of_counters, dynamic, clock, me, cluster, &registry).unwrap();
         let requests = AtomicU64::new(boot * 1_000_000);
         Self { host, store, clock, settings, config, boot, requests }
     }
@@ -70,7 +74,9 @@ impl Rig {
     pub fn restart(self) -> Self {
         self.store.reopen(self.clock.now());
         let (config, settings) = (self.config.clone(), self.settings.clone());
-        Self::start(config, settings, Arc::clone(&self.store), self.clock, self.boot + 1)
+        let me = Incarnation { node: "node".into(), boot: self.boot + 1 };
+        let alone = Arc::new(Alone::default());
+        Self::start(config, settings, Arc::clone(&self.store), self.clock, me, alone)
     }
 
     pub fn request(&self, op: &str, object: &str, caller: Caller, args: &str) -> Request {
