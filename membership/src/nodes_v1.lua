@@ -142,6 +142,8 @@ local function sweep(s)
   redis.call('HDEL', s.k[1], 'j', 'jf')
 end
 
+-- Always writes, be it the same again: where replicas confirm what counts, the caller's wait then
+-- covers everything it was told, by whomever it was written.
 local function answer(s, word)
   local flat = {}
   for field, value in pairs(s.v) do

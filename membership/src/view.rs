@@ -122,6 +122,13 @@ impl View {
         self.members.iter().find(|member| member.incarnation == *incarnation)
     }
 
+    /// The newest stored schema that every live member reads, which is the one to write; `None`
+    /// without members.
+    #[must_use]
+    pub fn schema(&self) -> Option<u32> {
+        self.members.iter().map(|member| member.schema.1).min()
+    }
+
     /// How many members are in a state.
     #[must_use]
     pub fn count(&self, state: State) -> usize {
@@ -140,6 +147,23 @@ mod tests {
             assert_eq!(made.to_string().parse(), Ok(made.clone()));
         }
         assert_eq!(Incarnation::new("n1", 255).unwrap().to_string(), "n1/00000000000000ff");
+    }
+
+    #[test]
+    fn the_schema_to_write_is_one_that_all_read() {
+        let member = |node, schema| Member {
+            incarnation: Incarnation::new(node, 1).unwrap(),
+            address: "10.0.0.1:7070".into(),
+            zone: String::new(),
+            weight: 1,
+            state: State::Draining,
+            schema,
+            load: 0,
+        };
+        let mut view = View { number: 1, members: vec![member("a", (1, 3)), member("b", (2, 4))] };
+        assert_eq!(view.schema(), Some(3));
+        view.members.clear();
+        assert_eq!(view.schema(), None);
     }
 
     #[test]

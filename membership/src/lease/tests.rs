@@ -129,7 +129,7 @@ impl Model {
 #[test]
 fn no_lease_outlives_its_tombstone() {
     let (mut tombs, mut fences, mut resumed) = (0, 0, 0);
-    for seed in 0..300 {
+    for seed in 0..150 {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut model = Model {
             ends: 0,
@@ -144,7 +144,7 @@ fn no_lease_outlives_its_tombstone() {
         let mut written = None;
         let mut paused_until = 0;
         let trouble = random.u64(0..100);
-        for real in 1_050..30_000_u64 {
+        for real in 1_050..20_000_u64 {
             model.poll(real);
             let now = Mono(real);
             assert!(!(model.ended && lease.is_leased(now)), "seed {seed} at {real}");
@@ -185,5 +185,5 @@ fn no_lease_outlives_its_tombstone() {
         fences += lease.self_fences();
     }
     println!("{tombs} tombstones, {fences} self-fences, {resumed} taken up again");
-    assert!(tombs > 20 && fences > 50 && resumed > 10, "the faults did not bite");
+    assert!(tombs > 10 && fences > 20 && resumed > 10, "the faults did not bite");
 }

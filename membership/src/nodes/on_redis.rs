@@ -218,9 +218,14 @@ async fn nodes_that_do_not_fit_are_kept_out() {
 #[tokio::test]
 async fn the_table_is_bounded() {
     let stand = Stand::new(0).await;
-    for i in 0..MEMBERS_MAX {
-        assert_eq!(stand.join(&run(&format!("n{i}"), 1)).await.word, Word::Ok);
+    stand.join(&run("n0", 1)).await;
+    let line = "active\n10.0.0.1:7070\nz\n1\n1\n1";
+    for i in 1..MEMBERS_MAX - 1 {
+        let name = run(&format!("n{i}"), 1).to_string();
+        stand.command(&["HSET", "{nodes:local}m", &name, line]).await;
+        stand.command(&["ZADD", "{nodes:local}x", "9e15", &name]).await;
     }
+    assert_eq!(stand.join(&run("the-last", 1)).await.word, Word::Ok);
     let full = stand.join(&run("one-more", 1)).await;
     assert_eq!(full.word, Word::Refused(Refusal::Full));
     assert_eq!(full.news.unwrap().members.len(), MEMBERS_MAX);

@@ -64,11 +64,11 @@ async fn a_node_that_was_declared_ended_is_lost() {
     let link = link(&server).await;
     let a = join(&link, "a", 1).await;
     let b = join(&link, "b", 1).await;
-    // As a failover would: the end was seen, then the table forgot it.
+    // As another's poll would, had its lease run out.
     let name = b.me().to_string();
-    command(&link, &["ZREM", "{nodes:local}x", &name]).await;
-    command(&link, &["HDEL", "{nodes:local}m", &name]).await;
     command(&link, &["ZADD", "{nodes:local}t", "1", &name]).await;
+    command(&link, &["HDEL", "{nodes:local}m", &name]).await;
+    command(&link, &["ZREM", "{nodes:local}x", &name]).await;
     assert_eq!(within("b is lost", b.lost()).await, Lost::Ended);
     assert!(!b.is_leased());
     assert_eq!(*b.standing().borrow(), Standing::Lost(Lost::Ended));

@@ -9,6 +9,7 @@
     reason = "tests stop at the first surprise, and a real server lives in real time"
 )]
 
+mod faults;
 mod following;
 mod living;
 
@@ -33,7 +34,11 @@ pub(crate) fn soon() -> Instant {
 }
 
 pub(crate) async fn link(server: &Server) -> Arc<RedisLink> {
-    let settings = redis_link::Settings::new(server.url().parse().unwrap(), Durability::D0, TABLE);
+    link_to(&server.url(), Durability::D0).await
+}
+
+pub(crate) async fn link_to(url: &str, durability: Durability) -> Arc<RedisLink> {
+    let settings = redis_link::Settings::new(url.parse().unwrap(), durability, TABLE);
     RedisLink::open(settings, &Registry::new()).await.unwrap()
 }
 
