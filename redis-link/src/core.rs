@@ -12,9 +12,9 @@ use crate::library::Shelf;
 use crate::metrics::Metrics;
 use crate::primary::Map;
 use crate::random::random;
-use crate::retry::{Again, pause};
+use crate::retry::{Again, Detour, pause};
 use crate::socket::Login;
-use crate::{Address, Doubt, Failure, Settings, Unsent, clock, slot};
+use crate::{Doubt, Failure, Settings, Unsent, clock, slot};
 
 /// Shared by the link, its lanes and its keeper.
 #[derive(Debug)]
@@ -51,15 +51,13 @@ impl Core {
     ) -> Result<Value, Failure> {
         let (slot, body) = (slot(key), Arc::new(body));
         let mut turns = Turns::new(self, deadline);
-        let mut asked = None;
+        let mut detour = None;
         loop {
-            match self.once(slot, &body, asked.take(), deadline).await {
+            match self.once(slot, &body, detour.take(), deadline).await {
                 Ok(value) => return Ok(value),
                 Err(Missed::Final(failure)) => return Err(turns.end(failure)),
                 Err(Missed::Again(again)) => {
-                    if let Again::Ask(address) = &again {
-                        asked = Some(address.clone());
-                    }
+                    detour = again.detour();
                     turns.next(again).await?;
                 }
             }
@@ -70,18 +68,15 @@ impl Core {
         &self,
         slot: u16,
         body: &Arc<Body>,
-        asked: Option<Address>,
+        detour: Option<Detour>,
         deadline: Instant,
     ) -> Outcome {
         if self.is_closed() {
             return Err(Missed::Final(Failure::not_sent(Unsent::Closed)));
         }
         let map = Arc::clone(&self.map.borrow());
-        let asking = asked.is_some();
-        let primary = match asked {
-            Some(address) => map.at(&address),
-            None => map.owner(slot),
-        };
+        let asking = detour.as_ref().is_some_and(|detour| detour.asking);
+        let primary = map.way(slot, detour.as_ref());
         let lane = primary.and_then(|primary| primary.lane(slot));
         let lane = lane.ok_or(Missed::Again(Again::NoPrimary))?;
         let (reply, heard) = oneshot::channel();

@@ -40,6 +40,8 @@ pub(crate) struct Keeper {
     /// The store this link was opened on.
     generation: Option<String>,
     held: HashMap<Address, Held>,
+    /// Where the primaries were found the last time.
+    places: Vec<Place>,
     last: Option<String>,
 }
 
@@ -62,6 +64,7 @@ impl Keeper {
             markers: Markers::new(endpoint),
             generation: None,
             held: HashMap::new(),
+            places: Vec::new(),
             last: None,
         }
     }
@@ -89,8 +92,13 @@ impl Keeper {
     /// One look at everything. The map is drawn of what is verified, even if something is not; the
     /// first thing that is not is the error.
     pub(crate) async fn look(&mut self) -> Result<(), OpenError> {
-        let places = self.finder.find().await?;
-        let looks = places.into_iter().map(|place| {
+        match self.finder.find().await {
+            Ok(places) => self.places = places,
+            Err(why) if self.places.is_empty() => return Err(why),
+            // Those who name the primaries are gone; the primaries may well be there.
+            Err(why) => tracing::warn!("the primaries of before are kept: {why}"),
+        }
+        let looks = self.places.clone().into_iter().map(|place| {
             let held = self.held.remove(&place.address);
             look_at(&self.core, place, held)
         });
@@ -215,7 +223,14 @@ async fn verify(core: &Core, address: &Address) -> Result<(Socket, Identity, For
     };
     let response = core.login.response.min(Duration::from_millis(ANSWER_MS));
     let login = Login { response, ..core.login.clone() };
-    let socket = Socket::open(address, &login).await.map_err(lost)?;
+    let nudge = Arc::clone(&core.nudge);
+    let pushed = move |push: redis::PushInfo| {
+        if push.kind == redis::PushKind::Disconnection {
+            nudge.notify_one();
+        }
+        Ok(())
+    };
+    let socket = Socket::listening(address, &login, pushed).await.map_err(lost)?;
     let identity = identify(&socket).await.map_err(|e| match e {
         NotUsable::Socket(e) => lost(e),
         NotUsable::Replica | NotUsable::Other => OpenError::NotPrimary { address: at() },

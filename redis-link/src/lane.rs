@@ -21,7 +21,7 @@ use crate::{Address, Call, Doubt, Failure, Unsent, clock};
 
 /// Calls in one pipeline.
 const PIPELINE_CALLS_MAX: usize = 128;
-/// Bytes of arguments in one pipeline; one call over it goes alone.
+/// Bytes of arguments after which a pipeline takes no further call.
 const PIPELINE_BYTES_MAX: usize = 1024 * 1024;
 /// Pipelines in flight on one link where nobody waits for replicas.
 const OVERLAP_MAX: usize = 4;
@@ -207,7 +207,9 @@ impl Task {
             Err(why) => {
                 self.failures = self.failures.saturating_add(1);
                 self.next_attempt = Some(clock::now() + pause(self.failures, random()));
-                tracing::warn!(address = %self.address, why, "a lane has no link");
+                if self.failures == 1 {
+                    tracing::warn!(address = %self.address, why, "a lane has no link");
+                }
                 self.core.nudge.notify_one();
                 None
             }

@@ -14,7 +14,7 @@ use crate::core::{Core, Turns};
 use crate::exchange::{Confirm, Wait, exchange};
 use crate::identity::{Identity, NotUsable, rejoin};
 use crate::lane::{Missed, Outcome};
-use crate::retry::{Again, Verdict, judge};
+use crate::retry::{Again, Detour, Verdict, judge};
 use crate::socket::{Login, Socket};
 use crate::{Address, Doubt, Failure, Unsent, slot};
 
@@ -130,17 +130,14 @@ pub(crate) async fn run(
 ) -> Result<Value, Failure> {
     let slot = slot(key);
     let mut turns = Turns::new(core, deadline);
-    let mut asked: Option<Address> = None;
+    let mut detour: Option<Detour> = None;
     loop {
         if core.is_closed() {
             return Err(Failure::not_sent(Unsent::Closed));
         }
-        let how = How { is_durable, asking: asked.is_some() };
+        let how = How { is_durable, asking: detour.as_ref().is_some_and(|d| d.asking) };
         let map = Arc::clone(&core.map.borrow());
-        let primary = match asked.take() {
-            Some(address) => map.at(&address),
-            None => map.owner(slot),
-        };
+        let primary = map.way(slot, detour.take().as_ref());
         let Some(primary) = primary.map(Arc::clone) else {
             turns.next(Again::NoPrimary).await?;
             continue;
@@ -157,9 +154,7 @@ pub(crate) async fn run(
             Ok(Ok(Ok(value))) => return Ok(value),
             Ok(Ok(Err(Missed::Final(failure)))) => return Err(failure),
             Ok(Ok(Err(Missed::Again(again)))) => {
-                if let Again::Ask(address) = &again {
-                    asked = Some(address.clone());
-                }
+                detour = again.detour();
                 turns.next(again).await?;
             }
         }

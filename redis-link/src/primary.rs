@@ -7,6 +7,7 @@ use crate::identity::Identity;
 use crate::lane::Lane;
 use crate::library::Form;
 use crate::pool::Pool;
+use crate::retry::Detour;
 use crate::{Address, SLOTS};
 
 /// A slot that nobody owns.
@@ -63,11 +64,19 @@ impl Map {
         Self { primaries: parts.iter().map(|(primary, _)| Arc::clone(primary)).collect(), slots }
     }
 
-    pub(crate) fn owner(&self, slot: u16) -> Option<&Arc<Primary>> {
+    /// Where a call goes; none if nobody verified serves there.
+    pub(crate) fn way(&self, slot: u16, detour: Option<&Detour>) -> Option<&Arc<Primary>> {
+        match detour {
+            Some(detour) => self.at(&detour.to),
+            None => self.owner(slot),
+        }
+    }
+
+    fn owner(&self, slot: u16) -> Option<&Arc<Primary>> {
         self.primaries.get(usize::from(*self.slots.get(usize::from(slot))?))
     }
 
-    pub(crate) fn at(&self, address: &Address) -> Option<&Arc<Primary>> {
+    fn at(&self, address: &Address) -> Option<&Arc<Primary>> {
         self.primaries.iter().find(|primary| primary.address == *address)
     }
 

@@ -16,8 +16,8 @@ const PAUSE_MAX_MS: u64 = 128;
 pub(crate) enum Again {
     /// No connection to the primary of the key.
     NoPrimary,
-    /// The slot lives elsewhere.
-    Moved,
+    /// The slot lives elsewhere; where, if that was understood.
+    Moved(Option<Address>),
     /// This key lives elsewhere already, though its slot does not yet.
     Ask(Address),
     /// It is no primary any more.
@@ -39,7 +39,7 @@ impl Again {
     pub(crate) const fn label(&self) -> &'static str {
         match self {
             Self::NoPrimary => "no_primary",
-            Self::Moved => "moved",
+            Self::Moved(_) => "moved",
             Self::Ask(_) => "ask",
             Self::ReadOnly => "read_only",
             Self::Loading => "loading",
@@ -55,8 +55,17 @@ impl Again {
     pub(crate) const fn redraws(&self) -> bool {
         matches!(
             self,
-            Self::NoPrimary | Self::Moved | Self::ReadOnly | Self::ClusterDown | Self::NoScript
+            Self::NoPrimary | Self::Moved(_) | Self::ReadOnly | Self::ClusterDown | Self::NoScript
         )
+    }
+
+    /// Where the next attempt goes, if not where the map leads.
+    pub(crate) fn detour(&self) -> Option<Detour> {
+        match self {
+            Self::Ask(to) => Some(Detour { to: to.clone(), asking: true }),
+            Self::Moved(Some(to)) => Some(Detour { to: to.clone(), asking: false }),
+            _ => None,
+        }
     }
 
     /// What the caller hears if there is no time to try again.
@@ -67,6 +76,14 @@ impl Again {
             _ => Failure::not_sent(Unsent::Busy),
         }
     }
+}
+
+/// Another way than the map's, for one attempt: the map may be as old as the last look.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Detour {
+    pub(crate) to: Address,
+    /// Whether the server there is told that it will own the slot.
+    pub(crate) asking: bool,
 }
 
 /// What an answer of the server means for a call.
@@ -82,7 +99,7 @@ pub(crate) fn judge(answer: Value) -> Verdict {
     let Value::ServerError(error) = answer else { return Verdict::Done(answer) };
     let detail = error.details().unwrap_or_default();
     let again = match error.kind() {
-        Some(ServerErrorKind::Moved) => Some(Again::Moved),
+        Some(ServerErrorKind::Moved) => Some(Again::Moved(asked(detail))),
         Some(ServerErrorKind::Ask) => asked(detail).map(Again::Ask),
         Some(ServerErrorKind::ReadOnly) => Some(Again::ReadOnly),
         Some(ServerErrorKind::BusyLoading) => Some(Again::Loading),
@@ -133,7 +150,8 @@ mod tests {
     fn errors_before_a_run_are_tried_again_and_others_are_not() {
         let ask = Address { host: "10.0.0.1".to_owned(), port: 7_000 };
         for (line, again) in [
-            ("MOVED 3999 127.0.0.1:6381", Again::Moved),
+            ("MOVED 3999 10.0.0.1:7000", Again::Moved(Some(ask.clone()))),
+            ("MOVED 3999 nonsense", Again::Moved(None)),
             ("ASK 3999 10.0.0.1:7000", Again::Ask(ask)),
             ("READONLY You can't write against a read only replica.", Again::ReadOnly),
             ("LOADING Redis is loading the dataset in memory", Again::Loading),

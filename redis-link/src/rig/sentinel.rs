@@ -98,6 +98,11 @@ impl Sentinel {
         ask(port, &["SENTINEL", "FAILOVER", NAME]).map(drop)
     }
 
+    /// Kills all sentinels: nobody names the primary, nobody promotes another.
+    pub fn kill_sentinels(&mut self) {
+        self.sentinels.clear();
+    }
+
     /// Kills the primary; returns its index. The sentinels promote a replica within some seconds.
     ///
     /// # Errors

@@ -42,7 +42,7 @@ async fn a_failover_is_followed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_primary_that_is_demoted_with_its_sockets_open_is_left() {
-    let set = Sentinel::start(&REPLICATED).unwrap();
+    let mut set = Sentinel::start(&REPLICATED).unwrap();
     let (link, registry) = open(settings(&set.url(), Durability::D3)).await.unwrap();
     link.call(add("{a}x", 1)).await.unwrap();
     let old = set.primary_index().unwrap();
@@ -54,6 +54,16 @@ async fn a_primary_that_is_demoted_with_its_sockets_open_is_left() {
     until("the old primary is a replica", async || !set.servers[old].is_primary()).await;
     assert_eq!(link.call(add("{a}x", 1)).await, Ok(Value::Int(2)));
     assert_eq!(metric(&registry, "roomring_redis_primary_changes_total"), 2);
+    // Without sentinels the primary is still there, and still watched.
+    set.kill_sentinels();
+    let now = set.servers.iter().position(|server| server.is_primary()).unwrap();
+    until("another look was taken", async || link.is_open()).await;
+    assert_eq!(link.call(add("{a}x", 1)).await, Ok(Value::Int(3)));
+    set.servers[now].pause().unwrap();
+    until("it was seen to hang", async || !link.is_open()).await;
+    set.servers[now].resume().unwrap();
+    until("it is back", async || link.is_open()).await;
+    assert_eq!(link.call(add("{a}x", 1)).await, Ok(Value::Int(4)));
 }
 
 #[tokio::test]
