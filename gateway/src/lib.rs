@@ -10,6 +10,7 @@ pub mod cadence;
 pub mod call;
 pub mod client_addr;
 pub mod clock;
+pub mod compose;
 pub mod config;
 pub mod error;
 #[cfg(test)]

@@ -10,6 +10,12 @@ pub fn first_line(listen: SocketAddr, admin: SocketAddr) -> String {
     format!("listening url={} admin=http://{}", mcp_url(listen), reachable(admin))
 }
 
+/// The line other programs wait for, of a room node.
+#[must_use]
+pub fn first_line_of_node(listen: SocketAddr, admin: SocketAddr) -> String {
+    format!("listening grpc={} admin=http://{}", reachable(listen), reachable(admin))
+}
+
 /// The MCP endpoint as a client on this machine reaches it.
 #[must_use]
 pub fn mcp_url(listen: SocketAddr) -> String {
@@ -24,13 +30,13 @@ pub fn base_url(listen: SocketAddr) -> String {
 
 /// Configuration ready to paste for four agent hosts, and a curl call that works as it stands.
 #[must_use]
-pub fn text(listen: SocketAddr, storage: &str) -> String {
+pub fn text(name: &str, listen: SocketAddr, storage: &str) -> String {
     let url = mcp_url(listen);
     let mut out = String::new();
     let _ = write!(
         out,
         "\n\
-         roomring {version}: {storage}\n\
+         {name} {version}: {storage}\n\
          \n\
          MCP endpoint (Streamable HTTP, no authentication): {url}\n\
          \n\
@@ -100,7 +106,7 @@ mod tests {
     #[test]
     fn the_banner_configures_four_hosts_with_the_url() {
         let listen = "127.0.0.1:4242".parse().unwrap();
-        let banner = text(listen, "rooms in ./roomring-data");
+        let banner = text("roomring", listen, "rooms in ./roomring-data");
         for needle in ["claude mcp add", "\"mcpServers\"", "\"servers\"", "[mcp_servers.roomring]"]
         {
             assert!(banner.contains(needle), "{needle}");

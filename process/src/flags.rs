@@ -42,6 +42,8 @@ pub struct Flag<C> {
     pub repeatable: bool,
     /// The seeds' own variable for the same thing.
     pub seed_variable: Option<&'static str>,
+    /// The value may hold a password: a mistake does not show it.
+    pub secret: bool,
     pub help: &'static str,
     pub set: Set<C>,
 }
@@ -64,6 +66,7 @@ pub const fn flag<C>(
         absent: "",
         repeatable: false,
         seed_variable: None,
+        secret: false,
         help: "",
         set,
     }
@@ -92,6 +95,13 @@ impl<C> Flag<C> {
         self
     }
 
+    /// The value may hold a password.
+    #[must_use]
+    pub const fn secret(mut self) -> Self {
+        self.secret = true;
+        self
+    }
+
     /// What `--help` says of it.
     #[must_use]
     pub const fn help(mut self, help: &'static str) -> Self {
@@ -101,7 +111,7 @@ impl<C> Flag<C> {
 
     /// `--wait-period-ms` is read from `ROOMRING_WAIT_PERIOD_MS`.
     fn variable(&self) -> String {
-        format!("{ENV_PREFIX}{}", self.name.replace('-', "_").to_ascii_uppercase())
+        variable(self.name)
     }
 
     fn shown_default(&self) -> &'static str {
@@ -156,6 +166,10 @@ pub enum Command<C> {
 pub struct Mistakes(pub Vec<String>);
 
 const ENV_PREFIX: &str = "ROOMRING_";
+
+fn variable(flag: &str) -> String {
+    format!("{ENV_PREFIX}{}", flag.replace('-', "_").to_ascii_uppercase())
+}
 
 impl<C> Program<C> {
     /// Reads arguments (without the program's name) and environment.
@@ -328,7 +342,8 @@ impl<C> Reader<'_, C> {
         };
         for value in values {
             if let Err(why) = (flag.set)(config, &value, self.source) {
-                self.mistakes.push(format!("{origin} `{value}`: {why}"));
+                let shown = if flag.secret { String::new() } else { format!(" `{value}`") };
+                self.mistakes.push(format!("{origin}{shown}: {why}"));
             }
         }
     }

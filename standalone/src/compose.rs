@@ -5,13 +5,12 @@
 //! directory, then keys inside it, so that a failed start leaves everything as it was.
 
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use gateway::Gateway;
-use gateway::handle::{KeyFileError, KeyRing, RELOAD_PERIOD};
+use gateway::handle::{KeyFileError, KeyRing};
 use process::banner;
 use process::run::Service;
 use prometheus::Registry;
@@ -30,8 +29,6 @@ use crate::settings;
 
 /// Where handle keys stand in a data directory.
 const HANDLE_KEYS: &str = "keys/handle-keys";
-/// The bit of a file's mode that lets every user read it.
-const READABLE_BY_OTHERS: u32 = 0o004;
 /// The name of the only node, in the store's claims.
 const NODE: &str = "standalone";
 /// Said when the process gives up its data directory.
@@ -116,7 +113,7 @@ pub async fn start(config: &Config) -> Result<Running, StartError> {
 impl Service for Running {
     fn greeting(&self) -> String {
         let first = banner::first_line(self.listen, self.admin);
-        format!("{first}\n{}", banner::text(self.listen, &self.storage))
+        format!("{first}\n{}", banner::text(flags::PROGRAM.name, self.listen, &self.storage))
     }
 
     /// The data directory can no longer be written: everything is refused from then on, and only a
@@ -168,21 +165,10 @@ fn open_keys(config: &Config) -> Result<KeyRing, StartError> {
         None if config.ephemeral => return KeyRing::ephemeral().map_err(StartError::FreshKey),
         None => (config.data_dir.join(HANDLE_KEYS), true),
     };
-    let ring = if generate { KeyRing::load_or_generate(&path) } else { KeyRing::load(&path) };
-    let ring = ring.map_err(|source| StartError::Keys { path: path.clone(), source })?;
-    warn_if_readable_by_others(&path);
-    tokio::spawn(gateway::handle::watch(ring.clone(), path, RELOAD_PERIOD));
+    let opened = if generate { KeyRing::load_or_generate(&path) } else { KeyRing::load(&path) };
+    let ring = opened.map_err(|source| StartError::Keys { path: path.clone(), source })?;
+    gateway::handle::follow(&ring, path);
     Ok(ring)
-}
-
-/// Whoever reads the keys can make handles of any participant. Only a warning: secrets that an
-/// orchestrator mounts often are readable by all inside a container.
-fn warn_if_readable_by_others(path: &Path) {
-    let Ok(meta) = std::fs::metadata(path) else { return };
-    if meta.permissions().mode() & READABLE_BY_OTHERS != 0 {
-        let path = path.display();
-        tracing::warn!(%path, "handle keys can be read by every user; chmod 600 keeps them private");
-    }
 }
 
 /// Where rooms are, in words for the banner.

@@ -1,10 +1,11 @@
-//! Project tasks: `test`, `tidy`, `golden`, `bench`. People and the gate run the same commands.
+//! Project tasks: `test`, `tidy`, `golden`, `dev`, `bench`. People and the gate run the same commands.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks there")]
 
 mod bench;
 mod child;
 mod clock;
+mod dev;
 mod golden;
 mod report;
 mod test;
@@ -21,6 +22,8 @@ usage: cargo xtask TASK
   test [PART...]        every part, cheapest first, or only those named; `test --list` names them
   tidy [--queues]       the rules of the source tree; --queues lists every bounded queue
   golden [--check]      writes the generated files, or tells which are stale
+  dev [--nodes N] [--gateways M]
+                        a cluster on this machine: Redis, three nodes and two gateways, until Ctrl-C
   bench [NAME...] [--passes N]
                         runs the benchmarks, interleaved, into target/reports/bench.json
 ";
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         ["test", rest @ ..] => test::run(&root, rest),
         ["tidy", rest @ ..] => tidy::run(&root, rest),
         ["golden", rest @ ..] => golden::run(&root, rest),
+        ["dev", rest @ ..] => dev::run(&root, rest),
         ["bench", rest @ ..] => bench::run(&root, rest),
         [] | ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

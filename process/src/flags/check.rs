@@ -30,6 +30,13 @@ impl<'a> Check<'a> {
         self.given.contains_key(flag)
     }
 
+    /// Whether a flag has a value from anywhere, good or not.
+    #[must_use]
+    pub fn is_set(&self, flag: &str) -> bool {
+        let variable = super::variable(flag);
+        self.is_given(flag) || self.variables.get(&variable).is_some_and(|text| !text.is_empty())
+    }
+
     /// Reports a mistake: nothing will be started.
     pub fn mistake(&mut self, text: impl Into<String>) {
         self.mistakes.push(text.into());

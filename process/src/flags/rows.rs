@@ -33,6 +33,33 @@ macro_rules! row {
         .repeatable()
         .help("A network whose Forwarded and X-Forwarded-For headers are believed.")
     };
+    ($config:ty, redis_url) => {
+        $crate::flags::flag("redis-url", "URL", "", |config: &mut $config, text, _| {
+            $crate::flags::value::parsed(text).map(|url| config.redis_url = Some(url))
+        })
+        .absent("none; it must be given")
+        .secret()
+        .help(
+            "Where Redis is: redis://HOST:PORT, redis+sentinel://HOST:PORT,HOST:PORT/NAME or\n      \
+             redis+cluster://HOST:PORT,HOST:PORT.",
+        )
+    };
+    ($config:ty, durability) => {
+        $crate::flags::flag("durability", "d0|d1|d2|d3|d4", "d1", |config: &mut $config, text, _| {
+            $crate::flags::value::parsed(text).map(|level| config.durability = level)
+        })
+        .help(
+            "What Redis must promise before an answer: d0 nothing, d1 append-only file flushed\n      \
+             each second, d2 flushed before each answer, d3 also on a replica, d4 also flushed\n      \
+             there.",
+        )
+    };
+    ($config:ty, region) => {
+        $crate::flags::flag("region", "NAME", "local", |config: &mut $config, text, _| {
+            $crate::flags::value::region(text).map(|region| config.region = region)
+        })
+        .help("The region this process is part of; its nodes and gateways say the same.")
+    };
     ($config:ty, wait_period_ms) => {
         $crate::row!(@number $config, wait_period_ms, "wait-period-ms", "MS", "10000", PERIOD)
             .help("How often an agent may poll while nothing happens.")

@@ -31,6 +31,8 @@ pub struct Limits {
     pub max: u64,
 }
 
+/// Longest name of a region, in bytes: part of every handle, which is bounded (ours 5).
+pub const REGION_BYTES_MAX: usize = 24;
 /// A day: no period is longer, so that sums of periods cannot overflow.
 const MS_MAX: u64 = 86_400_000;
 /// Periods, in milliseconds.
@@ -53,6 +55,34 @@ pub fn number<N: TryFrom<u64>>(text: &str, limits: Limits) -> Result<N, String> 
         return Err(expected());
     }
     N::try_from(number).map_err(|_| expected())
+}
+
+/// A value whose type knows how it is written.
+pub fn parsed<T: FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: T::Err| error.to_string())
+}
+
+/// The name of a region; the clear tag of every handle begins with it.
+pub fn region(text: &str) -> Result<String, String> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    if (1..=REGION_BYTES_MAX).contains(&text.len()) && plain {
+        return Ok(text.to_owned());
+    }
+    Err(format!("expected 1 to {REGION_BYTES_MAX} letters, digits, - or _"))
+}
+
+/// `HOST:PORT` as others reach it; the host may be a name.
+pub fn host_port(text: &str) -> Result<String, String> {
+    let plain = |host: &str| {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
+        !host.is_empty() && host.chars().all(allowed)
+    };
+    match text.rsplit_once(':') {
+        Some((host, port)) if plain(host) && port.parse::<u16>().is_ok_and(|port| port > 0) => {
+            Ok(text.to_owned())
+        }
+        _ => Err("expected HOST:PORT, for example 10.0.0.7:7070".to_owned()),
+    }
 }
 
 pub fn boolean(text: &str) -> Result<bool, String> {

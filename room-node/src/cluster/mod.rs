@@ -5,6 +5,7 @@
 //! decides who may answer from memory. Nothing here waits.
 
 pub mod handoff;
+pub mod member;
 
 use tokio::sync::watch;
 

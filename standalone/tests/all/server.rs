@@ -75,6 +75,12 @@ impl Server {
         Self::start(&[&[dir.as_str()], args].concat())
     }
 
+    /// Starts with a data directory, for suites that look at nothing but the edge: a composition
+    /// of several processes may share the others among tests.
+    pub(crate) fn start_edge(dir: &Path, args: &[&str]) -> Self {
+        Self::start_in(dir, args)
+    }
+
     fn spawn(command: &mut Command) -> Self {
         let mut child = command
             .stdin(Stdio::null())

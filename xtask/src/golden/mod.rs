@@ -17,12 +17,26 @@ struct Golden {
     make: fn(&Path) -> Result<String, String>,
 }
 
-const GOLDEN: [Golden; 3] = [
+const GOLDEN: [Golden; 5] = [
     Golden { path: "docs/errors/README.md", source: "docs/errors", make: errors::index },
     Golden {
         path: "docs/tools.json",
         source: "gateway/examples/tools_json.rs",
         make: |root| stdout(root, &["--package", "gateway", "--example", "tools_json"]),
+    },
+    Golden {
+        path: "gateway/tests/golden/help.txt",
+        source: "gateway/src/flags.rs",
+        make: |root| {
+            stdout(root, &["--package", "gateway", "--bin", "roomring-gateway", "--", "--help"])
+        },
+    },
+    Golden {
+        path: "room-node/tests/golden/help.txt",
+        source: "room-node/src/main.rs",
+        make: |root| {
+            stdout(root, &["--package", "room-node", "--bin", "roomring-node", "--", "--help"])
+        },
     },
     Golden {
         path: "standalone/tests/golden/help.txt",

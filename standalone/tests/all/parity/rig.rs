@@ -57,7 +57,7 @@ impl Rig {
         flags.extend(times.iter().filter_map(ms));
         let dir = tempfile::tempdir().unwrap();
         let flags: Vec<&str> = FAST.into_iter().chain(flags.iter().map(String::as_str)).collect();
-        let server = Server::start_in(dir.path(), &flags);
+        let server = Server::start_edge(dir.path(), &flags);
         Self { at: server.mcp, server, _dir: dir }
     }
 
