@@ -39,6 +39,13 @@ pub struct Terms {
     heartbeat_ms: u64,
 }
 
+/// 5 s and 1 s: a dead node's rooms come back within 6 s, and one lost packet ends nobody.
+impl Default for Terms {
+    fn default() -> Self {
+        Self { ttl_ms: 5_000, heartbeat_ms: 1_000 }
+    }
+}
+
 /// Why terms do not hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum TermsError {

@@ -89,8 +89,11 @@ impl Membership {
     /// this node to end, if there is one, and for a Redis that is away, two leases and twice the
     /// grace at most.
     ///
+    /// Heartbeats should not queue behind appends: a link of its own with one lane keeps the lease
+    /// of a busy node.
+    ///
     /// # Errors
-    /// Why the node is no member.
+    /// Why the node is no member. Trying again with the same registry is fine.
     pub async fn join(
         link: Arc<RedisLink>,
         settings: Settings,
@@ -99,9 +102,10 @@ impl Membership {
         settings.check()?;
         let clock = Clock::system();
         let table = NodeTable::new(link, &settings.region, settings.grace_ms);
+        let (answer, sent) = enter(&table, &settings, &clock).await?;
+        // Only now: who could not join may try again with the same registry.
         let book = Book::new(ViewMetrics::new(registry)?);
         let metrics = LeaseMetrics::new(registry)?;
-        let (answer, sent) = enter(&table, &settings, &clock).await?;
         let now = clock.now();
         let shared = Arc::new(Shared {
             lease: Mutex::new(Lease::joined(settings.terms, sent, now)),

@@ -159,9 +159,9 @@ local function answer(s, word)
   local load = {}
   local loads = redis.call('HGETALL', s.k[4])
   for i = 1, #loads, 2 do load[loads[i]] = loads[i + 1] end
-  for incarnation, member in pairs(members(s)) do
-    local line = incarnation .. '\n' .. record(member) .. '\n' .. (load[incarnation] or '0')
-    out[8][#out[8] + 1] = line
+  local live = redis.call('HGETALL', s.k[2])
+  for i = 1, #live, 2 do
+    out[8][#out[8] + 1] = live[i] .. '\n' .. live[i + 1] .. '\n' .. (load[live[i]] or '0')
   end
   local from = full and '-inf' or '(' .. s.seen
   out[9] = redis.call('ZRANGEBYSCORE', s.k[5], from, '+inf')

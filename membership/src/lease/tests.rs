@@ -1,7 +1,9 @@
 use super::*;
 
 fn terms() -> Terms {
-    Terms::new(5_000, 1_000).unwrap()
+    let terms = Terms::default();
+    assert_eq!(Terms::new(terms.ttl_ms(), terms.heartbeat_ms()), Ok(terms));
+    terms
 }
 
 #[test]
