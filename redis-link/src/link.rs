@@ -105,7 +105,8 @@ impl RedisLink {
     }
 
     /// Stores bytes for `px_ms` milliseconds, with the wait of the durability level, on a link that
-    /// no lane shares.
+    /// no lane shares. A key that is there stays as it is: it is this very upload, sent twice, and
+    /// may have been made permanent in between.
     ///
     /// # Errors
     /// Whether it was stored.
@@ -117,7 +118,7 @@ impl RedisLink {
         deadline: Instant,
     ) -> Result<(), Failure> {
         let mut command = redis::cmd("SET");
-        command.arg(key.as_ref()).arg(value.as_ref()).arg("PX").arg(px_ms);
+        command.arg(key.as_ref()).arg(value.as_ref()).arg("PX").arg(px_ms).arg("NX");
         let result = pool::run(&self.core, &key, command, true, deadline).await;
         self.core.metrics.called(&result);
         result.map(drop)

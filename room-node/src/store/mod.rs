@@ -7,6 +7,7 @@
 pub mod embedded;
 mod frame;
 pub mod memory;
+pub mod redis;
 mod sealed;
 
 use std::sync::Arc;

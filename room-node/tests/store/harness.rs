@@ -13,6 +13,8 @@ use room_node::store::{
 };
 use tempfile::TempDir;
 
+use crate::timed::Timed;
+
 /// Where every test's time begins.
 pub(crate) const START: Millis = Millis(1_000_000);
 
@@ -20,6 +22,7 @@ pub(crate) const START: Millis = Millis(1_000_000);
 pub(crate) enum Subject {
     Memory(Arc<Memory>),
     Embedded(TempDir, Option<Arc<Embedded>>),
+    Redis(Box<Timed>),
 }
 
 impl Subject {
@@ -33,21 +36,27 @@ impl Subject {
         Self::Embedded(dir, Some(store))
     }
 
+    pub(crate) async fn redis() -> Self {
+        Self::Redis(Box::new(Timed::start().await))
+    }
+
     pub(crate) fn store(&self) -> &dyn Store {
         match self {
             Self::Memory(store) => &**store,
             Self::Embedded(_, store) => &**store.as_ref().expect("an open store"),
+            Self::Redis(store) => &**store,
         }
     }
 
     /// A clean stop and a new start at `now`.
-    pub(crate) fn reopen(&mut self, now: Millis) {
+    pub(crate) async fn reopen(&mut self, now: Millis) {
         match self {
             Self::Memory(store) => store.reopen(now),
             Self::Embedded(dir, store) => {
                 store.take().expect("an open store").close();
                 *store = Some(open(dir.path(), now));
             }
+            Self::Redis(store) => store.reopen(now),
         }
     }
 }
@@ -57,14 +66,20 @@ pub(crate) fn open(dir: &Path, now: Millis) -> Arc<Embedded> {
 }
 
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(future)
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime")
+        .block_on(future)
 }
 
 /// Runs one test on every implementation.
 pub(crate) fn each(test: impl AsyncFn(&mut Subject)) {
-    for mut subject in [Subject::memory(), Subject::embedded()] {
-        block_on(test(&mut subject));
-    }
+    block_on(async {
+        test(&mut Subject::memory()).await;
+        test(&mut Subject::embedded()).await;
+        test(&mut Subject::redis().await).await;
+    });
 }
 
 pub(crate) fn object(name: &str) -> ObjectId {

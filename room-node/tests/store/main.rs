@@ -16,5 +16,8 @@ mod faults;
 mod frames;
 mod harness;
 mod open;
+mod redis;
+mod redis_faults;
 mod rules;
+mod timed;
 mod torn;

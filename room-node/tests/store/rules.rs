@@ -204,7 +204,7 @@ fn missing_blob_refuses_the_whole_append() {
         late.keep_blobs = vec![BlobId(3)];
         assert!(matches!(store.append(late).await, Err(Error::BlobMissing { .. })));
         put(store, &room, 4, START.plus(9_000)).await;
-        subject.reopen(START.plus(200));
+        subject.reopen(START.plus(200)).await;
         let store = subject.store();
         assert_eq!(blob(store, &room, 1).await, Some(Bytes::from("blob 1")));
         assert_eq!(blob(store, &room, 4).await, None, "an upload nobody kept");
@@ -255,7 +255,7 @@ fn leases_are_only_raised() {
         goes.leases = vec![(who(1), START.plus(500)), (who(2), START)];
         store.append(goes).await.unwrap();
         // Folded the same way from the log after a restart.
-        subject.reopen(START.plus(1));
+        subject.reopen(START.plus(1)).await;
         let state = claim(subject.store(), &room, 3).await;
         assert!(state.leases == [(who(2), START.plus(70))] && state.due.is_none());
     });
@@ -310,7 +310,7 @@ fn snapshot_trims_the_log() {
         store.snapshot(room.clone(), fence, snapshot(2)).await.unwrap();
         for reopened in [false, true] {
             if reopened {
-                subject.reopen(START.plus(1));
+                subject.reopen(START.plus(1)).await;
             }
             let state = claim(subject.store(), &room, 7).await;
             assert_eq!(state.snapshot, Some(snapshot(3)));
@@ -328,7 +328,7 @@ fn written_is_the_time_of_the_last_append() {
         let mut late = append(&room, fence, 0, 1);
         late.now = START.plus(77);
         store.append(late).await.unwrap();
-        subject.reopen(START.plus(500));
+        subject.reopen(START.plus(500)).await;
         let store = subject.store();
         assert_eq!(store.up_since(), START.plus(500));
         let asks = request(&room, &node("a", 2), 2);

@@ -1,0 +1,245 @@
+//! A store in a Redis of its own whose clock the test moves.
+//!
+//! Redis ends dead marks and uploads by its own clock; the tests name times of their own. So this
+//! ends them in its place, as soon as a call has named a time after their end, and only what
+//! Redis would end too: keys that have an expiry.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use membership::{Bucket, BucketSet, bucket};
+use object::{BlobId, Millis, ObjectId, ParticipantId};
+use redis_link::redis::{Connection, cmd};
+use redis_link::rig::Server;
+use redis_link::{Durability, Library, RedisLink, Settings};
+use room_node::clock::Clock;
+use room_node::store::redis::{LIBRARY, Options, RedisStore};
+use room_node::store::{
+    Append, Appended, ClaimRequest, Claimed, DEAD_MARK_MS, Due, Fence, Result, Snapshot, Store,
+};
+use tokio::sync::watch;
+
+use crate::harness::START;
+
+static LIBRARIES: &[Library] = &[LIBRARY];
+
+/// Links to a running server; the durability level has to be the server's.
+pub(crate) async fn link(server: &Server, durability: Durability) -> Arc<RedisLink> {
+    let endpoint = server.url().parse().expect("an endpoint");
+    let mut settings = Settings::new(endpoint, durability, LIBRARIES);
+    settings.lanes = 2;
+    RedisLink::open(settings, &prometheus::Registry::new()).await.expect("a link")
+}
+
+/// A store over a link that looks after `owned` buckets.
+pub(crate) fn store(link: &Arc<RedisLink>, owned: watch::Receiver<BucketSet>) -> Arc<RedisStore> {
+    store_since(link, owned, START)
+}
+
+fn store_since(
+    link: &Arc<RedisLink>,
+    owned: watch::Receiver<BucketSet>,
+    up_since: Millis,
+) -> Arc<RedisStore> {
+    let options = Options { up_since, schema_max: 1, clock: Clock::system() };
+    RedisStore::open(Arc::clone(link), owned, options, &prometheus::Registry::new())
+        .expect("a store")
+}
+
+pub(crate) fn all_buckets() -> watch::Receiver<BucketSet> {
+    watch::Sender::new(BucketSet::all()).subscribe()
+}
+
+/// A plain connection for what a test does behind the store's back.
+pub(crate) fn raw(server: &Server) -> Connection {
+    redis_link::redis::Client::open(server.url()).unwrap().get_connection().unwrap()
+}
+
+/// `{b0371}m:r:name`, as the store names it.
+pub(crate) fn key(kind: &str, object: &ObjectId) -> String {
+    let Bucket(number) = bucket(object.name().as_bytes());
+    format!("{{b{number:04}}}{kind}:r:{}", object.name())
+}
+
+pub(crate) fn due_key(object: &ObjectId) -> String {
+    format!("{{b{:04}}}due", bucket(object.name().as_bytes()).0)
+}
+
+pub(crate) struct Timed {
+    store: Arc<RedisStore>,
+    link: Arc<RedisLink>,
+    ends: Mutex<Ends>,
+    _server: Server,
+}
+
+struct Ends {
+    raw: Connection,
+    now: Millis,
+    /// When keys end unless their expiry is taken away, and whether they are uploads.
+    ends: HashMap<String, (Millis, bool)>,
+}
+
+impl std::fmt::Debug for Timed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.store.fmt(f)
+    }
+}
+
+impl Timed {
+    pub(crate) async fn start() -> Self {
+        let server = Server::start(&["--appendonly", "yes"]).expect("redis-server");
+        let link = link(&server, Durability::D1).await;
+        let ends = Ends { raw: raw(&server), now: START, ends: HashMap::new() };
+        let store = store(&link, all_buckets());
+        Self { store, link, ends: Mutex::new(ends), _server: server }
+    }
+
+    pub(crate) fn reopen(&mut self, now: Millis) {
+        self.store = store_since(&self.link, all_buckets(), now);
+        let ends = self.ends.get_mut().unwrap();
+        ends.now = ends.now.max(now);
+        ends.end(|at, upload, now| upload || at <= now);
+    }
+
+    fn tick(&self, now: Millis) {
+        let mut ends = self.ends.lock().unwrap();
+        ends.now = ends.now.max(now);
+        ends.end(|at, _, now| at <= now);
+    }
+
+    fn ends_at(&self, key: String, at: Millis, upload: bool) {
+        self.ends.lock().unwrap().ends.insert(key, (at, upload));
+    }
+}
+
+impl Ends {
+    fn end(&mut self, over: impl Fn(Millis, bool, Millis) -> bool) {
+        let now = self.now;
+        let (raw, ends) = (&mut self.raw, &mut self.ends);
+        ends.retain(|key, (at, upload)| {
+            if !over(*at, *upload, now) {
+                return true;
+            }
+            let left: i64 = cmd("PTTL").arg(key).query(raw).unwrap();
+            if left >= 0 {
+                cmd("DEL").arg(key).exec(raw).unwrap();
+            }
+            false
+        });
+    }
+}
+
+impl Store for Timed {
+    fn claim(&self, request: ClaimRequest, now: Millis) -> BoxFuture<'_, Result<Claimed>> {
+        self.tick(now);
+        self.store.claim(request, now)
+    }
+
+    fn refence(
+        &self,
+        object: ObjectId,
+        old: Fence,
+        nonce: u64,
+        now: Millis,
+    ) -> BoxFuture<'_, Result<Claimed>> {
+        self.tick(now);
+        self.store.refence(object, old, nonce, now)
+    }
+
+    fn check(&self, object: ObjectId, fence: Fence) -> BoxFuture<'_, Result<()>> {
+        self.store.check(object, fence)
+    }
+
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended>> {
+        self.tick(append.now);
+        self.store.append(append)
+    }
+
+    fn lease(
+        &self,
+        object: ObjectId,
+        fence: Fence,
+        leases: Vec<(ParticipantId, Millis)>,
+        due: Option<Millis>,
+    ) -> BoxFuture<'_, Result<()>> {
+        self.store.lease(object, fence, leases, due)
+    }
+
+    fn snapshot(
+        &self,
+        object: ObjectId,
+        fence: Fence,
+        snapshot: Snapshot,
+    ) -> BoxFuture<'_, Result<()>> {
+        self.store.snapshot(object, fence, snapshot)
+    }
+
+    fn release(&self, object: ObjectId, fence: Fence) -> BoxFuture<'_, Result<()>> {
+        self.store.release(object, fence)
+    }
+
+    fn destroy(
+        &self,
+        object: ObjectId,
+        fence: Fence,
+        lsn: u64,
+        now: Millis,
+    ) -> BoxFuture<'_, Result<()>> {
+        self.tick(now);
+        Box::pin(async move {
+            let mark = key("m", &object);
+            let before: i64 =
+                cmd("PTTL").arg(&mark).query(&mut self.ends.lock().unwrap().raw).unwrap();
+            self.store.destroy(object, fence, lsn, now).await?;
+            // A repeat does not make the mark stand longer.
+            if before < 0 {
+                self.ends_at(mark, now.plus(DEAD_MARK_MS), false);
+            }
+            Ok(())
+        })
+    }
+
+    fn due(
+        &self,
+        now: Millis,
+        after: Option<Due>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<(Vec<Due>, Option<Millis>)>> {
+        self.tick(now);
+        self.store.due(now, after, limit)
+    }
+
+    fn set_due(
+        &self,
+        object: ObjectId,
+        fence: Fence,
+        due: Option<Millis>,
+    ) -> BoxFuture<'_, Result<()>> {
+        self.store.set_due(object, fence, due)
+    }
+
+    fn put_blob(
+        &self,
+        object: ObjectId,
+        blob: BlobId,
+        bytes: Bytes,
+        expires: Millis,
+    ) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let key = format!("{}:{:032x}", key("b", &object), blob.0);
+            self.store.put_blob(object, blob, bytes, expires).await?;
+            self.ends_at(key, expires, true);
+            Ok(())
+        })
+    }
+
+    fn get_blob(&self, object: ObjectId, blob: BlobId) -> BoxFuture<'_, Result<Option<Bytes>>> {
+        self.store.get_blob(object, blob)
+    }
+
+    fn up_since(&self) -> Millis {
+        self.store.up_since()
+    }
+}
