@@ -41,6 +41,40 @@ async fn a_failover_is_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_primary_that_hangs_is_left_and_nobody_returns_to_it_when_it_wakes() {
+    let set = Sentinel::start(&REPLICATED).unwrap();
+    let mut settings = settings(&set.url(), Durability::D3);
+    settings.response_ms = 600;
+    let (link, registry) = open(settings).await.unwrap();
+    let stop = tokio::sync::watch::Sender::new(false);
+    let adders: Vec<_> =
+        (0..8).map(|n| adder(&link, format!("{{k{n}}}"), stop.subscribe())).collect();
+    let acknowledged = || metric(&registry, "roomring_redis_calls_total{result=\"ok\"}");
+    until("additions go on", async || acknowledged() > 200).await;
+    let old = set.primary_index().unwrap();
+    set.servers[old].pause().unwrap();
+    until("another primary is elected", async || {
+        set.primary_index().is_ok_and(|index| index != old && set.servers[index].is_primary())
+    })
+    .await;
+    let at = acknowledged();
+    until("additions go on there", async || acknowledged() > at + 100).await;
+    // It wakes as a primary, with commands in its buffers, until the sentinels demote it.
+    set.servers[old].resume().unwrap();
+    let at = acknowledged();
+    until("the old primary is a replica", async || !set.servers[old].is_primary()).await;
+    until("additions still go on", async || acknowledged() > at + 100).await;
+    stop.send_replace(true);
+    let mut unknown = 0;
+    for (n, adder) in adders.into_iter().enumerate() {
+        let tally = adder.await.unwrap();
+        tally.check(&link, &format!("{{k{n}}}")).await;
+        unknown += tally.unknown;
+    }
+    assert!(unknown > 0, "no call was in flight when it hung");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_primary_that_is_demoted_with_its_sockets_open_is_left() {
     let mut set = Sentinel::start(&REPLICATED).unwrap();
     let (link, registry) = open(settings(&set.url(), Durability::D3)).await.unwrap();
