@@ -26,10 +26,19 @@ impl Mono {
     }
 }
 
+/// A clock that is not this machine's: that of the store, as estimated here.
+pub trait WallSource: Send + Sync + std::fmt::Debug {
+    /// Its time, Unix milliseconds. Never goes back, and does not follow the steps of the machine's
+    /// own wall clock.
+    fn now_ms(&self) -> u64;
+}
+
 /// Where wall time comes from.
 #[derive(Clone, Copy, Debug)]
 enum Wall {
     System,
+    /// Another clock's. It lives as long as the process, as the clocks that follow it do.
+    Following(&'static dyn WallSource),
     /// Begins at this time and runs with the monotonic clock: paused tokio time steers both.
     From(Millis),
 }
@@ -59,6 +68,12 @@ impl Clock {
         Self { wall: Wall::From(start), base: Instant::now() }
     }
 
+    /// Wall time is that of another clock, monotonic time the machine's.
+    #[must_use]
+    pub fn following(source: &'static dyn WallSource) -> Self {
+        Self { wall: Wall::Following(source), base: Instant::now() }
+    }
+
     /// Wall time, Unix milliseconds.
     #[must_use]
     pub fn now(&self) -> Millis {
@@ -66,6 +81,7 @@ impl Clock {
             Wall::System => {
                 Millis(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, whole_ms))
             }
+            Wall::Following(source) => Millis(source.now_ms()),
             Wall::From(start) => start.plus(whole_ms(self.base.elapsed())),
         }
     }
@@ -104,6 +120,25 @@ fn whole_ms(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(Debug)]
+    struct Away;
+
+    impl WallSource for Away {
+        fn now_ms(&self) -> u64 {
+            1_700_000_000_000
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_follows_another_and_measures_by_its_own() {
+        let clock = Clock::following(&Away);
+        let mono = clock.mono();
+        clock.sleep_until(mono.plus(250)).await;
+        assert_eq!(clock.now(), Millis(1_700_000_000_000));
+        assert_eq!(clock.mono(), mono.plus(250));
+        assert_eq!(clock.when(Millis(1_700_000_001_000)), mono.plus(1_250));
+    }
 
     #[tokio::test(start_paused = true)]
     async fn paused_time_moves_both_clocks_together() {

@@ -122,7 +122,9 @@ impl<O: Object> Inner<O> {
                     continue;
                 }
                 self.release_leavers(leavers).await;
-                self.clock.sleep_until(self.clock.mono().plus(STUB_PAUSE_MS)).await;
+                if !self.is_draining() {
+                    self.clock.sleep_until(self.clock.mono().plus(STUB_PAUSE_MS)).await;
+                }
             }
         }
     }

@@ -71,16 +71,18 @@ impl Watermark {
     }
 }
 
-/// The age from which on at least `wanted` of the stubs are as old or older. Pure.
-fn least_age(ages: &BTreeMap<u64, usize>, wanted: u64) -> Option<u64> {
-    let mut found = 0;
+/// Which stubs go: all of the older ages, and then so many of the last age. Pure.
+fn oldest(ages: &BTreeMap<u64, usize>, wanted: usize) -> Vec<(u64, usize)> {
+    let mut left = wanted;
+    let mut chosen = Vec::new();
     for (age, count) in ages.iter().rev() {
-        found += *count as u64;
-        if found >= wanted {
-            return Some(*age);
+        let some = left.min(*count);
+        left -= some;
+        if some > 0 {
+            chosen.push((*age, some));
         }
     }
-    ages.keys().next().copied()
+    chosen
 }
 
 impl<O: Object> Host<O> {
@@ -106,9 +108,11 @@ impl<O: Object> Inner<O> {
             if wanted == 0 {
                 continue;
             }
-            let Some(age) = least_age(&self.stub_ages().await, wanted) else { continue };
+            let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
             let before = self.directory.stub_count();
-            self.release_stubs(age, usize::try_from(wanted).unwrap_or(usize::MAX)).await;
+            for (age, stubs) in oldest(&self.stub_ages().await, wanted) {
+                self.release_stubs(age, stubs).await;
+            }
             let gone = before.saturating_sub(self.directory.stub_count());
             self.metrics.pressure_stubs.inc_by(gone as u64);
             tracing::info!(gone, "memory is short; the longest unused stubs were released");
@@ -117,8 +121,9 @@ impl<O: Object> Inner<O> {
 
     async fn stub_ages(&self) -> BTreeMap<u64, usize> {
         let mut ages = BTreeMap::new();
+        // One moment for all: the ages then differ by whole units of what a stub keeps.
+        let (wall, now) = (self.clock.now(), self.clock.mono());
         for shard in 0..self.directory.shard_count() {
-            let (wall, now) = (self.clock.now(), self.clock.mono());
             if let Some(shard) = self.directory.shard_at(shard) {
                 let (page, _) = shard.stubs.page(0, usize::MAX, wall, now);
                 for (_, stub) in page {
@@ -156,10 +161,10 @@ mod tests {
     #[test]
     fn the_oldest_go_first() {
         let ages = BTreeMap::from([(10, 5), (20, 3), (30, 1)]);
-        for (wanted, age) in [(1, 30), (2, 20), (4, 20), (5, 10), (99, 10)] {
-            assert_eq!(least_age(&ages, wanted), Some(age), "{wanted}");
-        }
-        assert_eq!(least_age(&BTreeMap::new(), 1), None);
+        assert_eq!(oldest(&ages, 1), [(30, 1)]);
+        assert_eq!(oldest(&ages, 5), [(30, 1), (20, 3), (10, 1)]);
+        assert_eq!(oldest(&ages, 99), [(30, 1), (20, 3), (10, 5)]);
+        assert!(oldest(&ages, 0).is_empty());
     }
 
     #[test]

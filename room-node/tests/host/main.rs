@@ -16,6 +16,7 @@ mod handoff;
 mod held;
 mod hints;
 mod link;
+mod pressure;
 mod rig;
 mod room;
 mod sleep;
