@@ -92,6 +92,31 @@ impl Hasher for Identity {
     }
 }
 
+/// A row that is being filled.
+struct Row {
+    places: Choices,
+    len: usize,
+}
+
+impl Default for Row {
+    fn default() -> Self {
+        Self { places: [NOBODY; CHOICES], len: 0 }
+    }
+}
+
+impl Row {
+    /// Adds an owner, if there is room and none like it.
+    fn add(&mut self, owner: u16, is_alike: impl Fn(u16) -> bool) {
+        if self.places.iter().take(self.len).any(|other| is_alike(*other)) {
+            return;
+        }
+        if let Some(place) = self.places.get_mut(self.len) {
+            *place = owner;
+            self.len += 1;
+        }
+    }
+}
+
 struct Circle {
     ring: HashRing<Vnode, Identity>,
     /// The zone of each owner, as the place of the first owner in the same zone.
@@ -122,33 +147,22 @@ impl Circle {
     /// Walks the ring from the bucket's place: the first node owns it. Behind it stand the nearest
     /// nodes of other zones, and if there are too few zones, the nearest other nodes.
     fn choices(&self, bucket: Bucket) -> Choices {
-        let mut spread: Vec<u16> = Vec::with_capacity(CHOICES);
-        let mut near: Vec<u16> = Vec::with_capacity(CHOICES);
+        let (mut spread, mut near) = (Row::default(), Row::default());
         let mut at = place_of(bucket);
         for _ in 0..self.ring.len() {
             let Some(vnode) = self.ring.get(&at) else { break };
             at = vnode.position.wrapping_add(1);
-            if !near.contains(&vnode.owner) && near.len() < CHOICES {
-                near.push(vnode.owner);
-            }
+            near.add(vnode.owner, |other| other == vnode.owner);
             let zone = self.zone(vnode.owner);
-            if !spread.iter().any(|other| self.zone(*other) == zone) && spread.len() < CHOICES {
-                spread.push(vnode.owner);
-            }
-            if near.len() == self.nodes_wanted && spread.len() == self.zones_wanted {
+            spread.add(vnode.owner, |other| self.zone(other) == zone);
+            if near.len == self.nodes_wanted && spread.len == self.zones_wanted {
                 break;
             }
         }
-        for owner in near {
-            if spread.len() < CHOICES && !spread.contains(&owner) {
-                spread.push(owner);
-            }
+        for owner in near.places.into_iter().filter(|owner| *owner != NOBODY) {
+            spread.add(owner, |other| other == owner);
         }
-        let mut row = [NOBODY; CHOICES];
-        for (place, owner) in row.iter_mut().zip(spread) {
-            *place = owner;
-        }
-        row
+        spread.places
     }
 
     fn zone(&self, owner: u16) -> u16 {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use membership::{Lost, Standing};
 use redis_link::Durability;
-use redis_link::rig::{Mode, Proxy, Sentinel, Server};
+use redis_link::rig::{Cluster, Mode, Proxy, Sentinel, Server};
 
 use crate::{join, link, link_to, until, watch, within};
 
@@ -93,4 +93,20 @@ async fn a_failover_ends_nobody_and_numbers_only_rise() {
     drop(gateway);
     let numbers = follower.await.unwrap();
     assert!(numbers.len() >= 3 && numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_whose_slot_moves_ends_nobody() {
+    let cluster = Cluster::start(3, 0, &[]).unwrap();
+    let link = link_to(&cluster.url(), Durability::D0).await;
+    let a = join(&link, "a", 1).await;
+    let b = join(&link, "b", 1).await;
+    until("a sees b", || a.now().view.members.len() == 2).await;
+    let before = a.now().view.number;
+    let from = cluster.owner("{nodes:local}v").unwrap();
+    cluster.migrate("{nodes:local}v", from, (from + 1) % 3).unwrap();
+    until("the table is followed", || a.now().view.number > before + 1_000).await;
+    until("both are leased there", || a.is_leased() && b.is_leased()).await;
+    assert_eq!(a.now().view.members.len(), 2);
+    assert!(!a.ended(b.me()) && !b.ended(a.me()));
 }
