@@ -1,4 +1,4 @@
-//! Project tasks: `test`, `tidy`, `golden`, `dev`, `bench`. People and the gate run the same commands.
+//! Project tasks, see `USAGE`. People and the gate run the same commands.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks there")]
 
@@ -6,6 +6,7 @@ mod bench;
 mod child;
 mod clock;
 mod dev;
+mod faults;
 mod golden;
 mod report;
 mod test;
@@ -24,6 +25,9 @@ usage: cargo xtask TASK
   golden [--check]      writes the generated files, or tells which are stale
   dev [--nodes N] [--gateways M]
                         a cluster on this machine: Redis, three nodes and two gateways, until Ctrl-C
+  faults [--seed N] [--minutes M] [--alone]
+                        breaks a cluster (or `roomring` alone) again and again under load, and
+                        checks what its clients saw, into target/reports/faults.json
   bench [NAME...] [--passes N]
                         runs the benchmarks, interleaved, into target/reports/bench.json
 ";
@@ -40,6 +44,7 @@ fn main() -> ExitCode {
         ["tidy", rest @ ..] => tidy::run(&root, rest),
         ["golden", rest @ ..] => golden::run(&root, rest),
         ["dev", rest @ ..] => dev::run(&root, rest),
+        ["faults", rest @ ..] => faults::run(&root, rest),
         ["bench", rest @ ..] => bench::run(&root, rest),
         [] | ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -58,7 +59,12 @@ pub(crate) struct Http {
     address: SocketAddr,
     tap: Arc<dyn Tap>,
     sender: Option<SendRequest<Full<Bytes>>>,
+    /// Longest a request may take, its connection included.
+    deadline: Duration,
 }
+
+/// Deadline of a request of a client that sets none: far above any answer of a healthy server.
+const DEADLINE: Duration = Duration::from_secs(600);
 
 impl Http {
     pub(crate) fn new(address: SocketAddr) -> Self {
@@ -66,7 +72,12 @@ impl Http {
     }
 
     pub(crate) fn tapped(address: SocketAddr, tap: Arc<dyn Tap>) -> Self {
-        Self { address, tap, sender: None }
+        Self { address, tap, sender: None, deadline: DEADLINE }
+    }
+
+    pub(crate) const fn within(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
     }
 
     pub(crate) async fn get(&mut self, path: &str) -> Result<Answer, Lost> {
@@ -74,6 +85,25 @@ impl Http {
     }
 
     pub(crate) async fn send(
+        &mut self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> Result<Answer, Lost> {
+        let deadline = self.deadline;
+        let exchange = self.exchange(method, path, headers, body);
+        match tokio::time::timeout(deadline, exchange).await {
+            Ok(answer) => answer,
+            Err(_elapsed) => {
+                // Its late answer must not meet the next request.
+                self.sender = None;
+                Err(Lost::Unanswered)
+            }
+        }
+    }
+
+    async fn exchange(
         &mut self,
         method: Method,
         path: &str,

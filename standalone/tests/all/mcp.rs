@@ -62,6 +62,11 @@ impl Client {
         Self::over(Http::tapped(address, tap), era)
     }
 
+    /// A client that waits for no answer longer than this.
+    pub(crate) fn within(address: SocketAddr, era: Era, deadline: Duration) -> Self {
+        Self::over(Http::new(address).within(deadline), era)
+    }
+
     fn over(http: Http, era: Era) -> Self {
         Self { http, era, id: 0, next_wait: Instant::now() }
     }
@@ -69,6 +74,9 @@ impl Client {
     /// One request of any method; the JSON-RPC answer, whatever it is.
     pub(crate) async fn request(&mut self, method: &str, params: Value) -> Result<Value, Lost> {
         let answer = self.post(method, params).await?;
+        if answer.status.is_server_error() && !answer.body.starts_with(b"{") {
+            return Err(Lost::Unanswered);
+        }
         let body: Value = serde_json::from_slice(&answer.body).unwrap_or_else(|error| {
             panic!("{method}: {} {error}: {}", answer.status, answer.text())
         });

@@ -1,6 +1,7 @@
 //! The agents of the crash test: they write, upload, work on tasks and poll until the kill, and
 //! say afterwards what they know.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
@@ -11,9 +12,9 @@ use serde_json::{Value, json};
 use super::gate::Gate;
 use super::gate::Trigger;
 use super::log::{About, Log};
-use crate::history::{Phase, Seen};
 use crate::http::Lost;
 use crate::mcp::{Called, Client, Era};
+use sim::history::{Phase, Seen};
 
 /// Changes of one agent in one round. Three agents share a room's ring of 100 messages, so a
 /// read after the round still shows all of them.
@@ -26,25 +27,25 @@ const HOLD_SECONDS: u32 = 1;
 
 /// A task that waits for its target.
 #[derive(Clone, Debug)]
-pub(super) struct Todo {
-    pub(super) request: String,
-    pub(super) accepted: bool,
+pub(crate) struct Todo {
+    pub(crate) request: String,
+    pub(crate) accepted: bool,
 }
 
 /// What the agents of one room tell each other outside of it: tasks for each target.
-pub(super) type Board = Arc<Mutex<Vec<(String, Todo)>>>;
+pub(crate) type Board = Arc<Mutex<Vec<(String, Todo)>>>;
 
 /// A change as it was sent, kept for a repeat.
 #[derive(Clone, Debug)]
-pub(super) struct Change {
-    pub(super) op: &'static str,
-    pub(super) key: String,
-    pub(super) arguments: Value,
+pub(crate) struct Change {
+    pub(crate) op: &'static str,
+    pub(crate) key: String,
+    pub(crate) arguments: Value,
 }
 
 impl Change {
     /// The tool behind the op's name in the history.
-    pub(super) fn tool(&self) -> &'static str {
+    pub(crate) fn tool(&self) -> &'static str {
         match self.op {
             "collab_request" => "send_collab_request",
             "collab_response" => "send_collab_response",
@@ -56,40 +57,35 @@ impl Change {
 
 /// One agent, over all rounds.
 #[derive(Clone)]
-pub(super) struct Agent {
-    pub(super) name: String,
-    pub(super) room: String,
-    pub(super) id: String,
-    pub(super) handle: String,
-    pub(super) peer: String,
-    pub(super) cursor: u64,
-    pub(super) board: Board,
-    pub(super) log: Log,
-    pub(super) keys: u32,
+pub(crate) struct Agent {
+    pub(crate) name: String,
+    pub(crate) room: String,
+    pub(crate) id: String,
+    pub(crate) handle: String,
+    pub(crate) peer: String,
+    pub(crate) cursor: u64,
+    pub(crate) board: Board,
+    pub(crate) log: Log,
+    pub(crate) keys: u32,
     /// This round's outcomes.
-    pub(super) acked: Vec<(Change, Value)>,
-    pub(super) unknown: Vec<Change>,
+    pub(crate) acked: Vec<(Change, Value)>,
+    pub(crate) unknown: Vec<Change>,
     /// Waits without an answer.
-    pub(super) waits_lost: u32,
+    pub(crate) waits_lost: u32,
 }
 
 impl Agent {
-    pub(super) fn about(&self, op: &'static str, key: &str) -> About {
+    pub(crate) fn about(&self, op: &'static str, key: &str) -> About {
         About { client: self.name.clone(), op, key: key.to_owned(), room: self.room.clone() }
     }
 
-    pub(super) fn key(&mut self) -> String {
+    pub(crate) fn key(&mut self) -> String {
         self.keys += 1;
         format!("{}-{}", self.name, self.keys)
     }
 
     /// Works until the process is killed. Returns itself for the next round.
-    pub(super) async fn work(
-        mut self,
-        address: std::net::SocketAddr,
-        gate: Arc<Gate>,
-        mut rng: Rng,
-    ) -> Self {
+    pub(crate) async fn work(mut self, address: SocketAddr, gate: Arc<Gate>, mut rng: Rng) -> Self {
         self.acked.clear();
         self.unknown.clear();
         self.waits_lost = 0;
@@ -115,7 +111,7 @@ impl Agent {
         self
     }
 
-    fn choose(&mut self, rng: &mut Rng, uploads: &mut u32) -> Change {
+    pub(crate) fn choose(&mut self, rng: &mut Rng, uploads: &mut u32) -> Change {
         let key = self.key();
         let todo = {
             let mut board = self.board.lock().unwrap();
@@ -151,7 +147,7 @@ impl Agent {
     }
 
     /// Sends a change; false when the process is gone.
-    pub(super) async fn change(&mut self, client: &mut Client, change: Change) -> bool {
+    pub(crate) async fn change(&mut self, client: &mut Client, change: Change) -> bool {
         let about = self.about(change.op, &change.key);
         let mut arguments = change.arguments.clone();
         let detail = match arguments["dataBase64"].as_str() {
@@ -202,7 +198,7 @@ impl Agent {
     }
 
     /// One wait, held for some seconds at most; false when the process is gone.
-    pub(super) async fn poll(&mut self, client: &mut Client, hold_seconds: u32) -> bool {
+    pub(crate) async fn poll(&mut self, client: &mut Client, hold_seconds: u32) -> bool {
         let key = self.key();
         let about = self.about("poll", &key);
         let arguments = json!({"participantHandle": self.handle, "cursor": self.cursor,
@@ -233,15 +229,60 @@ impl Agent {
     }
 }
 
+/// Rooms with an agent of each name; in each room everybody's tasks go to the next one.
+pub(crate) async fn assemble(
+    address: SocketAddr,
+    log: &Log,
+    rooms: &[String],
+    names: &[&str],
+) -> Vec<Agent> {
+    let mut agents = Vec::new();
+    for (at, room) in rooms.iter().enumerate() {
+        let board = Arc::new(Mutex::new(Vec::new()));
+        let first = agents.len();
+        for short in names {
+            let mut client = Client::new(address, Era::Modern);
+            let mut agent = Agent {
+                name: format!("{short}{at}"),
+                room: room.clone(),
+                id: String::new(),
+                handle: String::new(),
+                peer: String::new(),
+                cursor: 0,
+                board: Arc::clone(&board),
+                log: log.clone(),
+                keys: 0,
+                acked: Vec::new(),
+                unknown: Vec::new(),
+                waits_lost: 0,
+            };
+            let about = agent.about("join", short);
+            log.add(&about, Phase::Invoke, None, Value::Null);
+            let join = json!({"roomId": room, "name": agent.name});
+            let joined = client.call("join_room", join).await.unwrap().ok();
+            let detail = json!({"cursor": joined["cursor"], "leaseMs": joined["agentLeaseMs"]});
+            log.add(&about, Phase::Ok, None, detail);
+            agent.id = joined["participant"]["id"].as_str().unwrap().to_owned();
+            agent.handle = joined["participantHandle"].as_str().unwrap().to_owned();
+            agents.push(agent);
+        }
+        for n in 0..names.len() {
+            let peer = &agents[first + (n + 1) % names.len()];
+            agents[first + n].peer = format!("{}={}", peer.name, peer.id);
+        }
+    }
+    agents
+}
+
 /// What a caller knows.
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     Done(Value),
     Refused(String),
     NotSent,
     Unknown,
 }
 
-pub(super) fn outcome(called: Result<Called, Lost>) -> Outcome {
+pub(crate) fn outcome(called: Result<Called, Lost>) -> Outcome {
     match called {
         Err(Lost::NotSent) => Outcome::NotSent,
         Err(Lost::Unanswered) => Outcome::Unknown,
@@ -265,12 +306,12 @@ fn step(key: &str, todo: &Todo) -> Change {
 }
 
 /// The sequence of a success, wherever the tool puts it.
-pub(super) fn sequence(value: &Value) -> Option<u64> {
+pub(crate) fn sequence(value: &Value) -> Option<u64> {
     value["sequence"].as_u64().or_else(|| value["attachment"]["sequence"].as_u64())
 }
 
 /// Events of an answer in the history's form. The key is part of what was sent.
-pub(super) fn seen(events: &Value) -> Vec<Seen> {
+pub(crate) fn seen(events: &Value) -> Vec<Seen> {
     let one = |event: &Value| {
         let key = match event["type"].as_str().unwrap() {
             "text" => event["text"].as_str().unwrap().split(' ').next().unwrap(),
@@ -288,7 +329,7 @@ pub(super) fn seen(events: &Value) -> Vec<Seen> {
 }
 
 /// FNV-1a over the base64 text: enough to tell two uploads apart.
-pub(super) fn hash(text: &str) -> String {
+pub(crate) fn hash(text: &str) -> String {
     let fold = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, fold))
 }

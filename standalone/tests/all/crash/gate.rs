@@ -8,7 +8,7 @@ use crate::http::Tap;
 
 /// When the process is killed, seen from the call that meets its death.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Moment {
+pub(crate) enum Moment {
     /// The request has just left: the server has done little or nothing.
     Sent,
     /// Some microseconds later: anywhere in the work.
@@ -18,7 +18,7 @@ pub(super) enum Moment {
 }
 
 /// One kill, armed before a round of work.
-pub(super) struct Gate {
+pub(crate) struct Gate {
     moment: Moment,
     /// Changes still to be sent before the kill.
     left: Mutex<u32>,
@@ -28,7 +28,7 @@ pub(super) struct Gate {
 
 impl Gate {
     /// Kills at the `after`-th change that is sent.
-    pub(super) fn new(
+    pub(crate) fn new(
         moment: Moment,
         after: u32,
         kill: impl Fn() + Send + Sync + 'static,
@@ -38,7 +38,7 @@ impl Gate {
     }
 
     /// The process is dead: no further call makes sense.
-    pub(super) fn over(&self) -> bool {
+    pub(crate) fn over(&self) -> bool {
         self.over.load(Ordering::SeqCst)
     }
 
@@ -57,7 +57,7 @@ impl Gate {
 }
 
 /// One client's connection to the gate.
-pub(super) struct Trigger {
+pub(crate) struct Trigger {
     gate: Arc<Gate>,
     /// The call in flight changes something: only such calls count.
     change: AtomicBool,
@@ -66,12 +66,12 @@ pub(super) struct Trigger {
 }
 
 impl Trigger {
-    pub(super) fn new(gate: Arc<Gate>) -> Arc<Self> {
+    pub(crate) fn new(gate: Arc<Gate>) -> Arc<Self> {
         Arc::new(Self { gate, change: AtomicBool::new(false), doomed: AtomicBool::new(false) })
     }
 
     /// Says what kind of call comes next on this connection.
-    pub(super) fn next_is_change(&self, change: bool) {
+    pub(crate) fn next_is_change(&self, change: bool) {
         self.change.store(change, Ordering::SeqCst);
     }
 }

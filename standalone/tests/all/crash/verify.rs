@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::agent::{Agent, Outcome, hash, outcome, seen, sequence};
 use super::log::About;
-use crate::history::{Phase, Seen};
 use crate::mcp::{Client, Era};
+use sim::history::{Phase, Seen};
 
 /// Reads every room whole, checks leases, uploads and tasks, and sends what is unknown again.
-pub(super) async fn verify(agents: &mut [Agent], address: SocketAddr, round: u32) {
+pub(crate) async fn verify(agents: &mut [Agent], address: SocketAddr, round: u32) {
     read_rooms(agents, address, round).await;
     for agent in agents.iter_mut() {
         let mut client = Client::new(address, Era::Modern);
@@ -26,7 +26,7 @@ pub(super) async fn verify(agents: &mut [Agent], address: SocketAddr, round: u32
 }
 
 /// What all participants of each room can read together, as one observation.
-pub(super) async fn read_rooms(agents: &[Agent], address: SocketAddr, round: u32) {
+pub(crate) async fn read_rooms(agents: &[Agent], address: SocketAddr, round: u32) {
     let mut rooms: BTreeMap<&str, Vec<&Agent>> = BTreeMap::new();
     for agent in agents {
         rooms.entry(&agent.room).or_default().push(agent);

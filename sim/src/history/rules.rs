@@ -6,7 +6,7 @@ use super::index::{Change, Observation, Room, build};
 use super::{Phase, Record, Seen, Violation};
 
 /// Every rule, by name.
-pub(crate) const RULES: [&str; 16] = [
+pub const RULES: [&str; 20] = [
     "well-formed",
     "acknowledged-present",
     "acknowledged-sequence",
@@ -23,6 +23,10 @@ pub(crate) const RULES: [&str; 16] = [
     "attachment-hash",
     "task-state",
     "lease-kept",
+    "gone-stays",
+    "log-contiguous",
+    "fence-order",
+    "fence-owner",
 ];
 
 /// Retention of rooms 19: what is older may be missing from a read.
@@ -30,7 +34,7 @@ const MESSAGES_KEPT: usize = 100;
 const ATTACHMENTS_KEPT: usize = 8;
 
 /// All violations of all rules; none means the history is good.
-pub(crate) fn check(records: &[Record]) -> Vec<Violation> {
+pub fn check(records: &[Record]) -> Vec<Violation> {
     let mut found = Found(Vec::new());
     let (rooms, malformed) = build(records);
     for detail in malformed {
@@ -47,6 +51,8 @@ pub(crate) fn check(records: &[Record]) -> Vec<Violation> {
     attachments(&mut found, &rooms, records);
     tasks(&mut found, &rooms, records);
     leases(&mut found, &rooms, records);
+    gone(&mut found, records);
+    super::frames::check(records, &mut |rule, detail| found.add(rule, detail));
     found.0
 }
 
@@ -191,7 +197,7 @@ impl Acks {
 
     fn before(&self, t: u64) -> u64 {
         let count = self.0.partition_point(|(acked, _)| *acked < t);
-        count.checked_sub(1).map_or(0, |last| self.0[last].1)
+        count.checked_sub(1).and_then(|last| self.0.get(last)).map_or(0, |(_, highest)| *highest)
     }
 }
 
@@ -213,7 +219,7 @@ fn attachments(found: &mut Found, rooms: &BTreeMap<String, Room>, records: &[Rec
         let Some((_, sequence)) = change.acks.first().copied() else { continue };
         let here = format!("{}: {} at {sequence}", record.room, record.key);
         match record.phase {
-            Phase::Ok if record.detail["hash"] != change.hash.as_str() => {
+            Phase::Ok if record.field("hash") != change.hash.as_str() => {
                 found.add("attachment-hash", format!("{here} has other bytes"));
             }
             Phase::Fail if room.attachments.range(sequence + 1..).count() < ATTACHMENTS_KEPT => {
@@ -231,7 +237,7 @@ fn tasks(found: &mut Found, rooms: &BTreeMap<String, Room>, records: &[Record]) 
         let Some(change) = room.changes.get(&record.key) else { continue };
         let Some((_, sequence)) = change.acks.first().copied() else { continue };
         let kept = match record.phase {
-            Phase::Ok => record.sequence == Some(sequence) && record.detail["duplicate"] == true,
+            Phase::Ok => record.sequence == Some(sequence) && record.field("duplicate") == true,
             Phase::Fail => false,
             Phase::Invoke | Phase::Unknown => true,
         };
@@ -267,6 +273,40 @@ fn leases(found: &mut Found, rooms: &BTreeMap<String, Room>, records: &[Record])
                 }
             }
             (_, Phase::Fail) => {}
+        }
+    }
+}
+
+/// What a participant that is no more is told.
+const GONE: [&str; 2] = ["invalid_participant_handle", "already_left"];
+
+/// Two leases of one agent never overlap: who was told to be gone does nothing more before it
+/// joins again, whichever gateway or node it asks.
+fn gone(found: &mut Found, records: &[Record]) {
+    let mut gone: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    let mut invoked: BTreeMap<(&str, &str, &str), u64> = BTreeMap::new();
+    for record in records.iter().filter(|record| record.op != "read") {
+        let agent = (record.room.as_str(), record.client.as_str());
+        let call = (record.client.as_str(), record.op.as_str(), record.key.as_str());
+        let told = record.field("code").as_str().is_some_and(|code| GONE.contains(&code));
+        match record.phase {
+            Phase::Invoke => {
+                invoked.insert(call, record.t);
+            }
+            Phase::Ok if record.op == "join" => {
+                gone.remove(&agent);
+            }
+            Phase::Ok => {
+                let since = gone.get(&agent).copied().unwrap_or(u64::MAX);
+                if invoked.get(&call).is_some_and(|at| *at > since) {
+                    let here = format!("{agent:?} did {} {}", record.op, record.key);
+                    found.add("gone-stays", format!("{here} after it was gone at {since}"));
+                }
+            }
+            Phase::Fail if told => {
+                gone.entry(agent).or_insert(record.t);
+            }
+            Phase::Fail | Phase::Unknown => {}
         }
     }
 }

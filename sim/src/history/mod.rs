@@ -14,22 +14,26 @@
 //! | `read_attachment` | `key` of the upload; `ok` has `detail.hash`, `fail` has `detail.code` |
 //! | `repeat` | the change `key` sent again after a restart: its `sequence`, `detail.duplicate` |
 //! | `lease` | a call that needs the agent to be still a participant |
+//! | `log` | what the store holds at the end: `detail.frames` |
 //!
-//! An event is `{sequence, key, scoped, attachment}`.
+//! An event is `{sequence, key, scoped, attachment}`; a frame is `{first, count, epoch, nonce, node?}`
+//! with `first` an lsn. Any `ok` may have `detail.node`: not judged, for the reader of a violation.
 
+mod frames;
 mod index;
 mod rules;
+#[cfg(test)]
 mod tests;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub(crate) use rules::{RULES, check};
+pub use rules::{RULES, check};
 
 /// Where a call stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Phase {
+pub enum Phase {
     /// About to be sent.
     Invoke,
     /// Answered with success.
@@ -42,41 +46,48 @@ pub(crate) enum Phase {
 
 /// One line of a history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Record {
-    pub(crate) t: u64,
-    pub(crate) client: String,
-    pub(crate) op: String,
-    pub(crate) key: String,
-    pub(crate) phase: Phase,
-    pub(crate) room: String,
+pub struct Record {
+    pub t: u64,
+    pub client: String,
+    pub op: String,
+    pub key: String,
+    pub phase: Phase,
+    pub room: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) sequence: Option<u64>,
+    pub sequence: Option<u64>,
     #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub(crate) detail: Value,
+    pub detail: Value,
+}
+
+impl Record {
+    /// A field of `detail`; null if it is not there.
+    fn field(&self, name: &str) -> &Value {
+        self.detail.get(name).unwrap_or(&Value::Null)
+    }
 }
 
 /// An event as an observer saw it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Seen {
-    pub(crate) sequence: u64,
-    pub(crate) key: String,
+pub struct Seen {
+    pub sequence: u64,
+    pub key: String,
     /// Part of a task: not everybody sees it.
     #[serde(default)]
-    pub(crate) scoped: bool,
+    pub scoped: bool,
     #[serde(default)]
-    pub(crate) attachment: bool,
+    pub attachment: bool,
 }
 
 /// A broken promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Violation {
+pub struct Violation {
     /// One of [`RULES`].
-    pub(crate) rule: &'static str,
-    pub(crate) detail: String,
+    pub rule: &'static str,
+    pub detail: String,
 }
 
 /// Reads ndjson; a line that is no record is an error with its number.
-pub(crate) fn parse(text: &str) -> Result<Vec<Record>, String> {
+pub fn parse(text: &str) -> Result<Vec<Record>, String> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines
         .map(|(at, line)| {
@@ -86,7 +97,11 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Record>, String> {
 }
 
 /// Writes ndjson.
-pub(crate) fn write(records: &[Record]) -> String {
-    let line = |record| serde_json::to_string(record).unwrap() + "\n";
-    records.iter().map(line).collect()
+pub fn write(records: &[Record]) -> serde_json::Result<String> {
+    let mut text = String::new();
+    for record in records {
+        text.push_str(&serde_json::to_string(record)?);
+        text.push('\n');
+    }
+    Ok(text)
 }

@@ -76,7 +76,7 @@ pub(super) fn build(records: &[Record]) -> (BTreeMap<String, Room>, Vec<String>)
 }
 
 fn note(room: &mut Room, record: &Record, invoked: u64) {
-    let number = |name: &str| record.detail[name].as_u64().unwrap_or_default();
+    let number = |name: &str| record.field(name).as_u64().unwrap_or_default();
     if CHANGES.contains(&record.op.as_str()) {
         change(room, record);
     } else if record.phase != Phase::Ok {
@@ -85,7 +85,7 @@ fn note(room: &mut Room, record: &Record, invoked: u64) {
         room.joins.insert(record.client.clone(), joined);
     } else if record.op == "poll" || record.op == "read" {
         let events: Vec<Seen> =
-            serde_json::from_value(record.detail["events"].clone()).unwrap_or_default();
+            serde_json::from_value(record.field("events").clone()).unwrap_or_default();
         for event in &events {
             room.at.entry(event.sequence).or_default().insert(event.key.clone());
             room.of.entry(event.key.clone()).or_default().insert(event.sequence);
@@ -93,7 +93,7 @@ fn note(room: &mut Room, record: &Record, invoked: u64) {
                 room.attachments.insert(event.sequence);
             }
         }
-        let truncated = record.detail["truncated"] == true;
+        let truncated = record.field("truncated") == true;
         let poll = (record.op == "poll").then(|| (number("cursor"), number("to"), truncated));
         let client = record.client.clone();
         room.observations.push(Observation { client, poll, invoke: invoked, events });
@@ -105,7 +105,7 @@ fn change(room: &mut Room, record: &Record) {
         client: record.client.clone(),
         attachment: record.op == "send_attachment",
         first_invoke: record.t,
-        hash: record.detail["hash"].as_str().unwrap_or_default().to_owned(),
+        hash: record.field("hash").as_str().unwrap_or_default().to_owned(),
         ..Change::default()
     });
     match record.phase {
