@@ -35,7 +35,11 @@ const PLAIN: As =
 
 impl Stand {
     async fn new(grace_ms: u64) -> Self {
-        let server = Server::start(&[]).unwrap();
+        Self::with(&[], grace_ms).await
+    }
+
+    async fn with(args: &[&str], grace_ms: u64) -> Self {
+        let server = Server::start(args).unwrap();
         let settings = Settings::new(server.url().parse().unwrap(), Durability::D0, TABLE);
         let link = RedisLink::open(settings, &Registry::new()).await.unwrap();
         let table = NodeTable::new(Arc::clone(&link), "local", grace_ms);
@@ -336,4 +340,16 @@ async fn leases_are_renewed_while_memory_is_full() {
     stand.command(&["CONFIG", "SET", "maxmemory", "1"]).await;
     assert_eq!(stand.renew(Seen::default(), &a, 60_000).await.word, Word::Ok);
     assert_eq!(stand.join(&run("b", 1)).await.word, Word::Ok);
+}
+
+#[tokio::test]
+async fn where_functions_are_forbidden_scripts_do_the_same() {
+    let stand = Stand::with(&["--rename-command", "FUNCTION", ""], 0).await;
+    let (a, b) = (run("a", 1), run("b", 1));
+    stand.join(&a).await;
+    stand.join_as(&b, As { ttl_ms: 30, ..PLAIN }).await;
+    let ended = until(|| stand.view(), |answer| has_ended(answer, &b)).await;
+    assert_eq!(states(&ended), [("a".into(), State::Active)]);
+    stand.command(&["CONFIG", "SET", "maxmemory", "1"]).await;
+    assert_eq!(stand.renew(Seen::default(), &a, 60_000).await.word, Word::Ok);
 }
