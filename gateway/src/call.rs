@@ -138,7 +138,7 @@ impl Pipeline {
                 Outcome::Success(success)
             }
             Err(refusal) => {
-                self.metrics.refusals.inc();
+                self.metrics.refused(&refusal.code);
                 tracing::debug!(op = call.tool.meta.name, code = %refusal.code, "call refused");
                 Outcome::Refused(refusal)
             }
@@ -162,6 +162,8 @@ impl Pipeline {
     pub fn refresh_gauges(&self) {
         let participants = i64::try_from(self.cadence.len()).unwrap_or(i64::MAX);
         self.metrics.cadence_participants.set(participants);
+        let cells = i64::try_from(self.guard.used_cells()).unwrap_or(i64::MAX);
+        self.metrics.guard_cells.set(cells);
         self.routes.refresh_gauges();
     }
 

@@ -36,6 +36,7 @@ pub struct Refusal {
     /// The bound that was met, in the unit the message names.
     pub limit: Option<u64>,
     /// For `invalid_arguments`: every fault at once.
+    /// Bounded by `FAULTS_MAX` of the room's check.
     pub faults: Vec<Fault>,
 }
 

@@ -1,6 +1,6 @@
 //! A node for tests: answers by script, remembers what it saw.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -60,6 +60,8 @@ pub(crate) struct FakeNode {
     cancelled: mpsc::Sender<u64>,
     /// Links refused before the first is accepted.
     pub(crate) refuse_links: AtomicUsize,
+    /// Reads nothing from links while it is set.
+    pub(crate) deaf: Arc<AtomicBool>,
 }
 
 struct Play {
@@ -85,6 +87,7 @@ impl FakeNode {
             play: Arc::new(Play { script: Mutex::new(Box::new(script)), seen: Mutex::default() }),
             cancelled,
             refuse_links: AtomicUsize::new(0),
+            deaf: Arc::default(),
         });
         let client = RoomNodeClient::new(RoomNodeServer::from_arc(Arc::clone(&node)));
         (node, client, cancels)
@@ -202,7 +205,11 @@ impl RoomNode for FakeNode {
         let (sender, receiver) = mpsc::channel(SCRIPT_CALLS_MAX);
         let (calls, mut inbox) = mpsc::channel(SCRIPT_CALLS_MAX);
         let cancelled = self.cancelled.clone();
+        let deaf = Arc::clone(&self.deaf);
         tokio::spawn(async move {
+            while deaf.load(Ordering::Relaxed) {
+                tokio::task::yield_now().await;
+            }
             while let Ok(Some(message)) = up.message().await {
                 match message.what {
                     Some(v1::up::What::Call(call)) => drop(calls.try_send(call)),

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use governor::middleware::NoOpMiddleware;
 use governor::nanos::Nanos;
 use governor::state::StateStore;
+use governor::state::keyed::ShrinkableKeyedStateStore;
 use governor::{Quota, RateLimiter};
 use object::ParticipantId;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -87,6 +88,18 @@ impl Guard {
         }
     }
 
+    /// Cells of all tables whose payers have not got their whole budget back yet. Walks the
+    /// tables: for the gauge.
+    #[must_use]
+    pub fn used_cells(&self) -> usize {
+        let tables = [&self.join, &self.info, &self.call];
+        let used = tables.into_iter().map(|limiter| {
+            limiter.cells.retain_recent();
+            limiter.cells.len()
+        });
+        used.sum()
+    }
+
     fn key(&self, payer: Payer) -> u64 {
         let (tag, bits) = match payer {
             Payer::Address(address) => (0, address.bits()),
@@ -136,6 +149,27 @@ impl StateStore for Cells {
                 Err(other) => seen = other,
             }
         }
+    }
+}
+
+/// A cell that is full again is as good as a fresh one.
+impl ShrinkableKeyedStateStore<u64> for Cells {
+    fn retain_recent(&self, drop_below: Nanos) {
+        for cell in &self.0 {
+            let seen = cell.load(Ordering::Acquire);
+            if seen != 0 && seen < drop_below.as_u64() {
+                // A cell that has been charged meanwhile stays.
+                let _charged = cell.compare_exchange(seen, 0, Ordering::Release, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.0.iter().filter(|cell| cell.load(Ordering::Relaxed) != 0).count()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 }
 

@@ -8,7 +8,8 @@ use std::sync::{Mutex, PoisonError};
 
 use object::Class;
 use prometheus::core::Collector;
-use prometheus::{Histogram, HistogramOpts, IntCounter, IntGauge, Opts, Registry};
+use prometheus::{Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
+use room::reject::Code;
 
 use crate::http::Gauges;
 use crate::http::stats::{Stats, Turned};
@@ -21,6 +22,8 @@ pub struct Metrics {
     pub successes: IntCounter,
     /// Tool calls answered with a refusal, whoever refused.
     pub refusals: IntCounter,
+    /// The same refusals by code; asked by [`Metrics::refused`] only.
+    refusals_by_code: IntCounterVec,
     /// Polls refused by this gateway's tier of the cadence.
     pub waits_refused: IntCounter,
     /// Calls over a budget of the guard.
@@ -51,6 +54,8 @@ pub struct Metrics {
     pub link_queued: IntGauge,
     /// Open streams to nodes.
     pub links_open: IntGauge,
+    /// Cells of the guard whose payers have not got their whole budget back yet.
+    pub guard_cells: IntGauge,
     /// Streams that ended or could not be opened.
     pub link_reopens: IntCounter,
     /// Participants whose next poll is remembered.
@@ -68,6 +73,8 @@ pub struct HttpMetrics {
     panics: IntCounter,
     turned_away: Vec<(Turned, IntCounter)>,
     connections: IntGauge,
+    surplus: IntGauge,
+    discards: IntGauge,
     inflight: IntGauge,
     request_bytes: IntGauge,
     response_bytes: IntGauge,
@@ -101,6 +108,14 @@ impl HttpMetrics {
                 .map(away)
                 .collect::<Result<_, prometheus::Error>>()?,
             connections: new.gauge("roomring_http_connections", "Open client connections.")?,
+            surplus: new.gauge(
+                "roomring_http_surplus_connections",
+                "Connections over the bound, open only to be told 503.",
+            )?,
+            discards: new.gauge(
+                "roomring_http_discarded_bodies",
+                "Bodies being read on and dropped after an early refusal.",
+            )?,
             inflight: new.gauge("roomring_http_inflight_requests", "Requests being answered.")?,
             request_bytes: new.gauge(
                 "roomring_http_request_bytes",
@@ -130,6 +145,8 @@ impl HttpMetrics {
         }
         let set = |gauge: &IntGauge, to: usize| gauge.set(i64::try_from(to).unwrap_or(i64::MAX));
         set(&self.connections, gauges.connections);
+        set(&self.surplus, gauges.surplus);
+        set(&self.discards, gauges.discards);
         set(&self.inflight, gauges.inflight);
         set(&self.request_bytes, gauges.request_bytes);
         set(&self.response_bytes, gauges.response_bytes);
@@ -161,6 +178,11 @@ impl Metrics {
         Ok(Self {
             successes: calls("success")?,
             refusals: calls("refused")?,
+            refusals_by_code: new.counters(
+                "roomring_gateway_refusals_total",
+                "Refused tool calls by code; `other` for a code that is not published.",
+                "code",
+            )?,
             waits_refused: new.counter_with(
                 "roomring_waits_refused_total",
                 "Polls refused by the cadence, by tier.",
@@ -200,6 +222,10 @@ impl Metrics {
                 "Messages that wait to be put on a stream.",
             )?,
             links_open: new.gauge("roomring_gateway_links", "Open streams to nodes.")?,
+            guard_cells: new.gauge(
+                "roomring_guard_used_cells",
+                "Cells of the guard's tables whose payers have not got their whole budget back yet.",
+            )?,
             link_reopens: new.counter(
                 "roomring_gateway_link_reopens_total",
                 "Streams to nodes that ended or could not be opened.",
@@ -215,6 +241,16 @@ impl Metrics {
             )?,
             http: HttpMetrics::register(&new)?,
         })
+    }
+
+    /// Counts a refused call under its code. Codes come over the wire, too: one that is not
+    /// published must not make a new series.
+    pub(crate) fn refused(&self, code: &str) {
+        self.refusals.inc();
+        let unpublished = ["overloaded", "deadline_exceeded", "internal_error"];
+        let known = Code::find(code).map(Code::code);
+        let known = known.or_else(|| unpublished.into_iter().find(|known| *known == code));
+        self.refusals_by_code.with_label_values(&[known.unwrap_or("other")]).inc();
     }
 }
 
@@ -282,6 +318,16 @@ impl Register<'_> {
         self.add(IntCounter::new(name, help)?)
     }
 
+    /// A counter for each value of a label, seen once it has counted something.
+    fn counters(
+        &self,
+        name: &str,
+        help: &str,
+        label: &str,
+    ) -> Result<IntCounterVec, prometheus::Error> {
+        self.add(IntCounterVec::new(Opts::new(name, help), &[label])?)
+    }
+
     /// A counter with one fixed label. Another part of the process may register the same name
     /// with the same help and another value.
     fn counter_with(
@@ -330,6 +376,9 @@ mod tests {
         let registry = Registry::new();
         let metrics = Metrics::register(&registry).unwrap();
         metrics.waits_refused.inc();
+        for code in ["room_full", "overloaded", "of a newer node", "of another"] {
+            metrics.refused(code);
+        }
         let mut lines: Vec<String> = registry
             .gather()
             .iter()
@@ -359,6 +408,9 @@ mod tests {
                 "roomring_gateway_link_queued_messages",
                 "roomring_gateway_link_reopens_total",
                 "roomring_gateway_links",
+                "roomring_gateway_refusals_total code=other",
+                "roomring_gateway_refusals_total code=overloaded",
+                "roomring_gateway_refusals_total code=room_full",
                 "roomring_gateway_refused_total reason=guard",
                 "roomring_gateway_refused_total reason=handle",
                 "roomring_gateway_refused_total reason=held",
@@ -372,13 +424,16 @@ mod tests {
                 "roomring_gateway_upstreams state=open",
                 "roomring_gateway_view",
                 "roomring_gateway_view_refreshes_total",
+                "roomring_guard_used_cells",
                 "roomring_http_connections",
                 "roomring_http_detached_calls_total",
+                "roomring_http_discarded_bodies",
                 "roomring_http_inflight_requests",
                 "roomring_http_panics_total",
                 "roomring_http_request_bytes",
                 "roomring_http_requests_total",
                 "roomring_http_response_bytes",
+                "roomring_http_surplus_connections",
                 "roomring_http_turned_away_total reason=body_too_large",
                 "roomring_http_turned_away_total reason=body_too_slow",
                 "roomring_http_turned_away_total reason=connections",

@@ -15,7 +15,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus::proto::MetricFamily;
-use prometheus::{Encoder as _, Registry, TextEncoder};
+use prometheus::{Encoder as _, IntCounter, IntGauge, Registry, TextEncoder};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -30,6 +30,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// What the admin port tells of.
 pub struct Admin {
     /// Gathered together; a name that appears in several is one family.
+    /// Bounded by the parts of the process.
     pub registries: Vec<Registry>,
     /// Whether new calls can be served.
     pub ready: Box<dyn Fn() -> bool + Send + Sync>,
@@ -45,7 +46,16 @@ impl fmt::Debug for Admin {
 
 impl Admin {
     /// Serves until `end`, then cuts what is open.
-    pub async fn serve(self, listener: TcpListener, end: CancellationToken) {
+    pub async fn serve(mut self, listener: TcpListener, end: CancellationToken) {
+        let own = match Own::new() {
+            Ok(own) => own,
+            // Cannot be: the names are constants that a test registers.
+            Err(error) => {
+                tracing::error!(%error, "the admin port has no metrics and does not serve");
+                return;
+            }
+        };
+        self.registries.push(own.registry.clone());
         let admin = Arc::new(self);
         let places = Arc::new(Semaphore::new(ADMIN_CONNECTIONS_MAX));
         loop {
@@ -62,11 +72,15 @@ impl Admin {
                     continue;
                 }
             };
-            let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+            let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+                own.turned_away.inc();
+                continue;
+            };
+            let open = Open::new(&own.connections);
             let admin = Arc::clone(&admin);
             let end = end.clone();
             tokio::spawn(async move {
-                let _place = place;
+                let _place = (place, open);
                 let service = service_fn(|request| {
                     let response = admin.answer(&request);
                     async { Ok::<_, Infallible>(response) }
@@ -131,6 +145,48 @@ impl Admin {
     }
 }
 
+/// The admin port's own metrics, in a registry of their own.
+struct Own {
+    registry: Registry,
+    connections: IntGauge,
+    turned_away: IntCounter,
+}
+
+impl Own {
+    fn new() -> Result<Self, prometheus::Error> {
+        let own = Self {
+            registry: Registry::new(),
+            connections: IntGauge::new(
+                "roomring_admin_connections",
+                "Open connections of the admin port.",
+            )?,
+            turned_away: IntCounter::new(
+                "roomring_admin_turned_away_total",
+                "Connections of the admin port closed because too many were open.",
+            )?,
+        };
+        own.registry.register(Box::new(own.connections.clone()))?;
+        own.registry.register(Box::new(own.turned_away.clone()))?;
+        Ok(own)
+    }
+}
+
+/// Counts an open connection for as long as it lives.
+struct Open(IntGauge);
+
+impl Open {
+    fn new(gauge: &IntGauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
 fn plain(status: StatusCode, text: Bytes) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(text));
     *response.status_mut() = status;
@@ -144,7 +200,9 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use http_body_util::BodyExt as _;
-    use prometheus::{IntCounter, IntCounterVec, Opts};
+    use prometheus::{IntCounterVec, Opts};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpStream;
 
     use super::*;
 
@@ -202,5 +260,44 @@ mod tests {
         // Three and the refresh of this very request.
         assert!(text.contains("roomring_waits_refused_total{tier=\"gateway\"} 4"), "{text}");
         assert!(text.contains("roomring_waits_refused_total{tier=\"owner\"} 5"), "{text}");
+    }
+
+    async fn get(stream: &mut TcpStream) -> String {
+        let head = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        // A connection over the bound is closed before it is read.
+        if stream.write_all(head).await.is_err() {
+            return String::new();
+        }
+        let mut text = Vec::new();
+        while !String::from_utf8_lossy(&text)
+            .contains("roomring_waits_refused_total{tier=\"owner\"}")
+        {
+            if stream.read_buf(&mut text).await.unwrap_or(0) == 0 {
+                break;
+            }
+        }
+        String::from_utf8(text).unwrap()
+    }
+
+    #[tokio::test]
+    async fn connections_are_bounded_and_shown() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let end = CancellationToken::new();
+        let admin = admin(&Arc::new(AtomicBool::new(true)));
+        let serving = tokio::spawn(admin.serve(listener, end.clone()));
+        let mut open = Vec::new();
+        for _ in 0..ADMIN_CONNECTIONS_MAX {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            assert!(get(&mut stream).await.starts_with("HTTP/1.1 200"));
+            open.push(stream);
+        }
+        let mut over = TcpStream::connect(address).await.unwrap();
+        assert_eq!(get(&mut over).await, "", "closed without a word");
+        let text = get(&mut open[0]).await;
+        assert!(text.contains("roomring_admin_connections 64\n"), "{text}");
+        assert!(text.contains("roomring_admin_turned_away_total 1\n"), "{text}");
+        end.cancel();
+        serving.await.unwrap();
     }
 }

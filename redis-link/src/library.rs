@@ -22,7 +22,9 @@ pub(crate) enum Form {
 /// All functions of a link.
 #[derive(Debug)]
 pub(crate) struct Shelf {
+    /// Bounded by the libraries that the settings name.
     libraries: Vec<Volume>,
+    /// Bounded by the functions that those name.
     functions: HashMap<&'static str, Arc<Function>>,
 }
 

@@ -92,7 +92,7 @@ pub(crate) const fn wait_rate_limited(retry_after_ms: u64) -> Reject {
     Reject::new(
         Class::TooFast,
         "wait_rate_limited",
-        "This participant waits too often; call again after retryAfterMs.",
+        "This wait came too early; wait `retryAfterMs` milliseconds and call again.",
         true,
     )
     .retry_after(retry_after_ms)
@@ -103,7 +103,7 @@ pub(crate) const fn wait_already_pending() -> Reject {
     Reject::new(
         Class::Conflict,
         "wait_already_pending",
-        "A wait of this participant is still held; it must end before another begins.",
+        "Another wait of this participant is being held; let it end before the next one.",
         true,
     )
 }
@@ -116,4 +116,19 @@ pub(crate) const fn unknown_op() -> Reject {
 /// A malformed envelope between our own processes.
 pub(crate) const fn malformed(what: &'static str) -> Reject {
     Reject::new(Class::Invalid, "malformed_call", what, false)
+}
+
+#[cfg(test)]
+mod tests {
+    use room::reject::Code;
+
+    use super::*;
+
+    // The host says it for any object, so it cannot take the room's table; clients see one text.
+    #[test]
+    fn refused_waits_are_told_as_the_rooms_table_tells_them() {
+        let early = Code::WaitRateLimited.reject().retry_after(1_500);
+        assert_eq!(wait_rate_limited(1_500), early);
+        assert_eq!(wait_already_pending(), Code::WaitAlreadyPending.reject());
+    }
 }

@@ -24,6 +24,8 @@ pub struct Metrics {
     pub stub_answers: IntCounter,
     /// Calls refused for a bound, by the bound's name.
     pub bounds_hit: IntCounterVec,
+    /// Batches ended before the mailbox was empty, by the bound they met.
+    pub batches_full: IntCounterVec,
     /// Calls that wait in mailboxes.
     pub mailbox_calls: IntGauge,
     /// Calls parked, beside activations and beside stubs.
@@ -118,6 +120,11 @@ impl Metrics {
             waits_refused: make.counters(WAITS_REFUSED, "tier", &["owner"])?,
             stub_answers: make.counter(STUB_ANSWERS)?,
             bounds_hit: make.counters(BOUNDS_HIT, "bound", &bounds)?,
+            batches_full: make.counters(
+                BATCHES_FULL,
+                "bound",
+                &["batch_events_max", "batch_bytes_max"],
+            )?,
             mailbox_calls: make.gauge(MAILBOX_CALLS)?,
             parked_calls: make.gauge(PARKED_CALLS)?,
             subscribers: make.gauge(SUBSCRIBERS)?,
@@ -169,6 +176,8 @@ const STUB_CLAIMS: Named = ("roomring_room_stub_claims_total", "Claims that only
 const WAITS_REFUSED: Named = ("roomring_waits_refused_total", "Waits refused by cadence, by tier.");
 const STUB_ANSWERS: Named = ("roomring_waits_stub_answers_total", "Waits answered from stubs.");
 const BOUNDS_HIT: Named = ("roomring_node_bounds_hit_total", "Calls refused for a bound.");
+const BATCHES_FULL: Named =
+    ("roomring_batch_full_total", "Batches ended by a bound while calls waited.");
 const MAILBOX_CALLS: Named = ("roomring_mailbox_queued_calls", "Calls that wait in mailboxes.");
 const PARKED_CALLS: Named = ("roomring_parked_held_calls", "Calls parked.");
 const SUBSCRIBERS: Named = ("roomring_subscribers_attached_connections", "Attached connections.");
@@ -267,6 +276,7 @@ mod tests {
     use super::*;
 
     const GOLDEN: &[&str] = &[
+        "roomring_batch_full_total",
         "roomring_batch_size_events",
         "roomring_cadence_kept_entries",
         "roomring_directory_absent_entries",

@@ -25,6 +25,7 @@ pub struct Connection {
     /// Residents: the last sequence pushed down this connection.
     pub cursor: u64,
     /// App instances this human's browser hosts.
+    /// Bounded by the app instances of the room.
     pub hosts: Vec<Text>,
 }
 
@@ -68,8 +69,11 @@ pub struct Activity {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Live {
     /// In order of attachment.
+    /// At most `CONNECTIONS_MAX`.
     pub connections: Vec<Connection>,
+    /// At most `APP_REQUESTS_MAX`.
     pub requests: Vec<AppRequest>,
+    /// At most `ACTIVITIES_MAX`.
     pub activities: Vec<Activity>,
     /// What humans have sent lately.
     pub budgets: Budgets,

@@ -9,6 +9,8 @@ use crate::state::{Author, Body, Participant, PermissionKind, PermissionNote, Ru
 use crate::timeline;
 
 /// What one or several departures amount to.
+///
+/// Bounded by the participants (`PARTICIPANTS_MAX`).
 #[derive(Debug, Default)]
 pub(crate) struct Departure {
     pub events: Vec<Event>,

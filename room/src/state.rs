@@ -42,14 +42,17 @@ pub struct State {
     /// Projections named by at least one present agent, in order of first mention.
     pub hosts: Vec<RuntimeHost>,
     /// Ascending by sequence.
+    /// At most `MESSAGES_MAX`.
     pub messages: VecDeque<Message>,
     /// Sum of the kept messages' weights.
     pub message_bytes: usize,
     /// Ascending by sequence.
+    /// At most `ATTACHMENTS_MAX`.
     pub attachments: VecDeque<Attachment>,
     /// Highest evicted sequence that belonged to no Task.
     pub evicted_public: u64,
     /// Ascending by sequence of the request.
+    /// At most `TASKS_MAX`.
     pub tasks: VecDeque<Task>,
     pub live_views: Vec<LiveView>,
     pub apps: Vec<App>,

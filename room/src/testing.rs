@@ -40,9 +40,12 @@ pub(crate) struct Bench {
     pub settings: Settings,
     pub exists: bool,
     /// Every stored event since the last generation began.
+    /// Bounded by the steps of a test.
     pub log: Vec<Event>,
     /// Stored blobs that an append has made permanent.
+    /// Bounded by the steps of a test.
     pub kept: BTreeSet<BlobId>,
+    /// Bounded by the steps of a test.
     pub leases: BTreeMap<ParticipantId, Millis>,
     pub last: Option<Reply>,
     /// Where the last parked call wants to be asked again.

@@ -50,6 +50,7 @@ pub struct Config {
     pub sync: Sync,
     pub handle_keys_file: Option<PathBuf>,
     /// Host names besides loopback, for `Host` and `Origin`; `*` turns both checks off.
+    /// Bounded by the command line.
     pub allow_hosts: Vec<String>,
     /// Host names for `Origin` only.
     pub allow_origins: Vec<String>,

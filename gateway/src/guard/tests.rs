@@ -77,11 +77,13 @@ fn a_flood_of_addresses_stays_within_the_table() {
     for n in 0..300_000_u32 {
         let _ = guard.admit(object::Guard::Join, address(n));
     }
+    let shown = guard.used_cells();
     let Guard { join, .. } = guard;
     let cells = join.cells.into_state_store();
     assert_eq!(cells.0.len(), GUARD_CELLS);
     let used = cells.0.iter().filter(|cell| cell.load(Ordering::Relaxed) != 0).count();
     assert!(used > GUARD_CELLS * 9 / 10, "{used} cells used: the hash spreads badly");
+    assert_eq!(shown, used);
 }
 
 #[test]
@@ -91,5 +93,7 @@ fn a_minute_after_a_flood_everybody_has_a_full_budget() {
         let _ = guard.admit(object::Guard::Join, address(n));
     }
     clock.advance(Duration::from_secs(60));
+    clock.advance(Duration::from_secs(60));
+    assert_eq!(guard.used_cells(), 0);
     assert_eq!(drain(&guard, object::Guard::Join, address(999_999)).0, 10);
 }

@@ -120,6 +120,10 @@ pub struct Edge<B> {
     pub(crate) budget: Arc<Budget>,
     pub(crate) inflight: Arc<Semaphore>,
     pub(crate) connections: Arc<Semaphore>,
+    /// Connections that are only told 503.
+    pub(crate) surplus: Arc<Semaphore>,
+    /// Bodies read on after an early refusal.
+    pub(crate) discards: Arc<Semaphore>,
     draining: AtomicBool,
 }
 
@@ -127,6 +131,8 @@ pub struct Edge<B> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gauges {
     pub connections: usize,
+    pub surplus: usize,
+    pub discards: usize,
     pub inflight: usize,
     pub request_bytes: usize,
     pub response_bytes: usize,
@@ -145,6 +151,8 @@ impl<B: Backend> Edge<B> {
             connections: Arc::new(Semaphore::new(
                 settings.connections_max.min(Semaphore::MAX_PERMITS),
             )),
+            surplus: Arc::new(Semaphore::new(server::SURPLUS_CONNECTIONS_MAX)),
+            discards: Arc::new(Semaphore::new(route::DISCARDS_MAX)),
             stats: Stats::default(),
             draining: AtomicBool::new(false),
             backend,
@@ -167,6 +175,8 @@ impl<B: Backend> Edge<B> {
         };
         Gauges {
             connections: used(self.settings.connections_max, &self.connections),
+            surplus: used(server::SURPLUS_CONNECTIONS_MAX, &self.surplus),
+            discards: used(route::DISCARDS_MAX, &self.discards),
             inflight: used(self.settings.inflight_max, &self.inflight),
             request_bytes: self.bodies.used(),
             response_bytes: self.budget.used(),

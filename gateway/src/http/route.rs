@@ -31,7 +31,10 @@ use crate::mcp::tools::{self, Backend, Circumstances, Detach};
 
 /// Most bytes read and dropped after an early refusal, so that the client can read the answer.
 const DISCARD_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Longest time spent on that.
+/// Bodies read on at once; beyond them a connection is closed at once, and the answer to a client
+/// that is still sending may be lost to it.
+pub const DISCARDS_MAX: usize = 128;
+/// Longest time spent on one.
 const DISCARD_MAX: Duration = Duration::from_secs(5);
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -66,7 +69,7 @@ where
         edge.stats.turn_away(Turned::Connections);
         let mut response = respond(overloaded(request.headers()), Form::Json);
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-        discard(request);
+        discard(edge, request);
         return response;
     }
     match path {
@@ -90,14 +93,14 @@ where
         Err(Forbidden(text)) => {
             edge.stats.turn_away(Turned::Forbidden);
             let answer = refusal(request.headers(), StatusCode::FORBIDDEN, code::HTTP, &text);
-            discard(request);
+            discard(edge, request);
             return respond(answer, Form::Json);
         }
     };
     let mut response = if request.method() == Method::POST {
         post(edge, peer, request).await
     } else {
-        not_post(request)
+        not_post(edge, request)
     };
     allowed_headers(&allowed, edge, &mut response);
     response
@@ -109,7 +112,7 @@ fn allowed_headers<B>(allowed: &Allowed, edge: &Edge<B>, response: &mut Response
 
 /// `OPTIONS` is answered before any other rule; there is no stream to `GET` and no session to
 /// `DELETE`.
-fn not_post<R>(request: Request<R>) -> Response<ReplyBody>
+fn not_post<B, R>(edge: &Edge<B>, request: Request<R>) -> Response<ReplyBody>
 where
     R: Body<Data = Bytes> + Send + Unpin + 'static,
 {
@@ -121,7 +124,7 @@ where
         respond(refusal(request.headers(), status, code::HTTP, text), Form::Json)
     };
     response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST, OPTIONS"));
-    discard(request);
+    discard(edge, request);
     response
 }
 
@@ -133,20 +136,20 @@ where
     if edge.inflight.available_permits() == 0 {
         edge.stats.turn_away(Turned::Inflight);
         let answer = overloaded(request.headers());
-        discard(request);
+        discard(edge, request);
         return respond(answer, Form::Json);
     }
     if !accept::is_json(request.headers()) {
         let text = "Unsupported Media Type: Content-Type must be application/json";
         let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         let answer = refusal(request.headers(), status, code::HTTP, text);
-        discard(request);
+        discard(edge, request);
         return respond(answer, Form::Json);
     }
     let settings = &edge.settings;
     if body::declared_is_over(request.headers(), settings.body_bytes_max) {
         let answer = unread(edge, request.headers(), Refused::TooLarge);
-        discard(request);
+        discard(edge, request);
         return respond(answer, Form::Json);
     }
     let (head, incoming) = request.into_parts();
@@ -385,12 +388,16 @@ pub(crate) fn with_type(
 /// Reads on what an early refusal left unread, within bounds: closing at once would reset the
 /// connection and could take the answer with it. A client that waits for `100 Continue` sends
 /// nothing.
-fn discard<R>(request: Request<R>)
+fn discard<B, R>(edge: &Edge<B>, request: Request<R>)
 where
     R: Body<Data = Bytes> + Send + Unpin + 'static,
 {
     if request.body().is_end_stream() || request.headers().contains_key(EXPECT) {
         return;
     }
-    tokio::spawn(body::read_and_drop(request.into_body(), DISCARD_BYTES_MAX, DISCARD_MAX));
+    let Ok(place) = Arc::clone(&edge.discards).try_acquire_owned() else { return };
+    tokio::spawn(async move {
+        let _place = place;
+        body::read_and_drop(request.into_body(), DISCARD_BYTES_MAX, DISCARD_MAX).await;
+    });
 }

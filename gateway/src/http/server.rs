@@ -44,7 +44,6 @@ pub async fn serve<B: Backend>(
     shutdown: CancellationToken,
 ) -> bool {
     let cut = CancellationToken::new();
-    let surplus = Arc::new(Semaphore::new(SURPLUS_CONNECTIONS_MAX));
     loop {
         let accepted = tokio::select! {
             biased;
@@ -59,22 +58,22 @@ pub async fn serve<B: Backend>(
                 continue;
             }
         };
-        let Some(permit) = admit(&edge, &surplus) else { continue };
+        let Some(permit) = admit(&edge) else { continue };
         let connection =
             Connection { edge: Arc::clone(&edge), shutdown: shutdown.clone(), cut: cut.clone() };
         tokio::spawn(connection.run(stream, peer.ip(), permit));
     }
     drop(listener);
     edge.start_draining();
-    drain(&edge, &surplus, &cut).await
+    drain(&edge, &cut).await
 }
 
 /// A place among the connections, or among those that are only told 503.
-fn admit<B>(edge: &Edge<B>, surplus: &Arc<Semaphore>) -> Option<(OwnedSemaphorePermit, bool)> {
+fn admit<B>(edge: &Edge<B>) -> Option<(OwnedSemaphorePermit, bool)> {
     if let Ok(permit) = Arc::clone(&edge.connections).try_acquire_owned() {
         return Some((permit, false));
     }
-    match Arc::clone(surplus).try_acquire_owned() {
+    match Arc::clone(&edge.surplus).try_acquire_owned() {
         Ok(permit) => Some((permit, true)),
         Err(_) => {
             edge.stats.turn_away(Turned::Connections);
@@ -84,10 +83,10 @@ fn admit<B>(edge: &Edge<B>, surplus: &Arc<Semaphore>) -> Option<(OwnedSemaphoreP
 }
 
 /// Waits for all connections and all detached work; cuts the connections when time is up.
-async fn drain<B: Backend>(edge: &Edge<B>, surplus: &Semaphore, cut: &CancellationToken) -> bool {
+async fn drain<B: Backend>(edge: &Edge<B>, cut: &CancellationToken) -> bool {
     let deadline = clock::now() + edge.settings.drain_max;
     let connections = all(&edge.connections, edge.settings.connections_max);
-    let surplus = all(surplus, SURPLUS_CONNECTIONS_MAX);
+    let surplus = all(&edge.surplus, SURPLUS_CONNECTIONS_MAX);
     let inflight = all(&edge.inflight, edge.settings.inflight_max);
     let everything = async {
         connections.await;

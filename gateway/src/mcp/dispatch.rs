@@ -398,9 +398,10 @@ pub(crate) struct Meta<'a> {
 }
 
 impl<'a> Params<'a> {
-    /// Reads `params`; an absent one is empty.
+    /// Reads `params`; an absent one is empty. So is `null`, which some clients send for it.
     fn read(raw: Option<&'a RawValue>) -> Result<Self, &'static str> {
-        let Some(text) = raw.map(RawValue::get) else { return Ok(Self::default()) };
+        let text = raw.map(RawValue::get).filter(|text| *text != "null");
+        let Some(text) = text else { return Ok(Self::default()) };
         let wire = if text.starts_with('{') {
             serde_json::from_str::<ParamsWire<'a>>(text).ok()
         } else {

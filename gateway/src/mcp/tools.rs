@@ -41,6 +41,7 @@ impl Backend for Arc<Pipeline> {
 #[derive(Debug)]
 pub struct Catalog {
     tools: Vec<Tool>,
+    /// Bounded by the tools.
     by_name: HashMap<&'static str, usize>,
     /// The arguments of a call that brings none.
     no_arguments: Box<RawValue>,

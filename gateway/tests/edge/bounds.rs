@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use gateway::http::Settings;
+use gateway::http::route::DISCARDS_MAX;
 use gateway::http::server::SURPLUS_CONNECTIONS_MAX;
 use gateway::http::stats::Turned;
 
@@ -152,8 +153,29 @@ async fn connections_are_bounded() {
         assert_eq!(wire.reply().await.status, 200);
         surplus.push(wire);
     }
+    assert_eq!(rig.surplus().await, SURPLUS_CONNECTIONS_MAX);
     let before = rig.turned(Turned::Connections).await;
     let mut last = rig.connect().await;
     assert!(last.is_closed().await);
     assert_eq!(rig.turned(Turned::Connections).await, before + 1);
+}
+
+#[tokio::test]
+async fn bodies_read_on_after_a_refusal_are_bounded() {
+    let rig = Rig::start().await;
+    // Refused by its method, with a body that never ends.
+    let unfinished = Ask::bare("").line("PUT /mcp HTTP/1.1").head(100);
+    let mut open = Vec::new();
+    for read_on in 1..=DISCARDS_MAX {
+        let mut wire = rig.connect().await;
+        wire.send(unfinished.as_bytes()).await;
+        assert_eq!(wire.reply().await.status, 405);
+        assert_eq!(rig.discards().await, read_on);
+        open.push(wire);
+    }
+    let mut over = rig.connect().await;
+    over.send(unfinished.as_bytes()).await;
+    assert_eq!(over.reply().await.status, 405);
+    assert_eq!(rig.discards().await, DISCARDS_MAX);
+    assert!(over.is_closed().await, "its body is not waited for");
 }

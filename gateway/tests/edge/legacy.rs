@@ -171,3 +171,18 @@ async fn an_accepted_notification_has_no_body_and_no_type() {
     assert_eq!(reply.header("content-length"), Some("0"));
     assert_eq!(reply.header("content-type"), None);
 }
+
+#[tokio::test]
+async fn params_of_null_are_absent() {
+    let rig = Rig::start().await;
+    for (method, line) in [
+        ("ping", "200 result 7"),
+        ("tools/list", "200 result 7"),
+        ("tools/call", "200 -32602 7 Invalid params: params.name must be a string"),
+    ] {
+        let ask =
+            Ask::bare(format!(r#"{{"jsonrpc":"2.0","id":7,"method":"{method}","params":null}}"#));
+        let got = rig.ask(&ask).await.line();
+        assert!(got.starts_with(line), "{method}: {got}");
+    }
+}

@@ -221,6 +221,16 @@ impl Rig {
         self.edge.gauges().connections
     }
 
+    /// Connections that are only told 503.
+    pub(crate) async fn surplus(&self) -> usize {
+        self.edge.gauges().surplus
+    }
+
+    /// Bodies read on after an early refusal.
+    pub(crate) async fn discards(&self) -> usize {
+        self.edge.gauges().discards
+    }
+
     /// Requests being answered.
     pub(crate) async fn inflight(&self) -> usize {
         self.edge.gauges().inflight

@@ -108,13 +108,19 @@ pub fn path(text: &str) -> Result<PathBuf, String> {
 
 /// A host name, without scheme; `*` where `any` allows it.
 pub fn host(text: &str, any: bool) -> Result<String, String> {
-    let name = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-    let name = name.unwrap_or(text).trim_end_matches('/');
+    // An origin has a scheme, a host has none.
+    let origin = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let name = origin.filter(|_| !any).map_or(text, |name| name.trim_end_matches('/'));
     let allowed = |c: char| c.is_ascii_alphanumeric() || "-._[]:".contains(c);
     if (any && name == "*") || (!name.is_empty() && name.chars().all(allowed)) {
         return Ok(name.to_ascii_lowercase());
     }
-    Err(if any { "expected a host name, or * for any" } else { "expected a host name" }.to_owned())
+    Err(if any {
+        "expected a host name without http:// and path, or * for any"
+    } else {
+        "expected a host name or an origin without path"
+    }
+    .to_owned())
 }
 
 /// A network, in whatever type the program keeps it.

@@ -11,6 +11,7 @@ use crate::host::{Held, PassKey, gauge};
 /// Cadences of the participants an owner has heard of. Small: rooms hold few participants.
 #[derive(Debug)]
 pub(crate) struct Book {
+    /// At most `cadence_entries_max`.
     entries: Vec<(ParticipantId, Cadence)>,
     /// Counts the entries of all books.
     gauge: IntGauge,

@@ -9,6 +9,7 @@ struct Kept {
     users: u32,
 }
 
+/// Bounded by the stubs (`stubs_max`): each uses at most one projection.
 #[derive(Debug, Default)]
 struct Table {
     kept: Vec<Option<Kept>>,

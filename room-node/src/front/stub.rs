@@ -213,6 +213,8 @@ fn name_of(record: &[u8]) -> &[u8] {
 }
 
 /// The stubs of one shard.
+///
+/// Bounded by `stubs_max` over all shards, which the host checks before it puts one in.
 #[derive(Debug, Default)]
 pub(crate) struct Stubs {
     index: HashTable<u32>,

@@ -6,9 +6,12 @@ use object::{BlobId, Decision, Effect, Millis, Object, Outcome, ParticipantId};
 use super::call::{Pending, Verdict};
 use super::live::Live;
 use super::mailbox::Message;
+use crate::config::Config;
 use crate::store::Record;
 
 /// Everything one append carries and everything that is let out after it.
+///
+/// Bounded by `batch_events_max` and `batch_bytes_max`, and what the last decision adds beyond them.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) records: Vec<Record>,
@@ -49,6 +52,16 @@ impl Batch {
     /// True if nothing needs the store.
     pub(super) fn stores_nothing(&self) -> bool {
         self.records.is_empty() && self.leases.is_empty() && !self.destroy
+    }
+
+    /// The bound that this batch has met, if any.
+    pub(super) fn full(&self, config: &Config) -> Option<&'static str> {
+        if self.decisions >= config.batch_events_max
+            || self.records.len() >= config.batch_events_max
+        {
+            return Some("batch_events_max");
+        }
+        (self.bytes >= config.batch_bytes_max).then_some("batch_bytes_max")
     }
 
     /// True if there is nothing to let out either.

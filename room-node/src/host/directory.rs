@@ -120,12 +120,16 @@ pub(crate) struct Held {
 /// One part of the directory.
 #[derive(Debug, Default)]
 pub(crate) struct Shard {
+    /// At most `objects_active_max` over all shards.
     pub(crate) active: HashMap<ObjectId, Arc<Active>>,
     pub(crate) stubs: Stubs,
     /// Waits held beside stubs.
+    /// At most `parked_calls_max` an object, and `link_calls_max` a link.
     pub(crate) held: HashMap<ObjectId, Vec<Held>>,
     /// Objects that were absent when last asked for, and until when that is believed.
+    /// At most `absent_max` over all shards.
     pub(crate) absent: HashMap<ObjectId, Mono>,
+    /// At most `troubled_max` over all shards.
     pub(crate) trouble: HashMap<ObjectId, Trouble>,
     /// Objects that another live incarnation owned when they were last claimed.
     pub(crate) away: HashMap<ObjectId, Away>,

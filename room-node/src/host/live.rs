@@ -29,10 +29,12 @@ pub(super) struct Live<O> {
     pub(super) stored: Vec<(ParticipantId, Millis)>,
     /// The stored due time.
     pub(super) stored_due: Option<Millis>,
+    /// At most `parked_calls_max`.
     pub(super) parked: Vec<Parked>,
     /// Something changed since parked calls were asked last.
     pub(super) ask_parked: bool,
     /// The lsn each participant had seen at its last wait on this activation.
+    /// Bounded by the participants that hold a lease: who leaves is taken out.
     pub(super) heard: Vec<(ParticipantId, u64)>,
     /// When the last command was decided.
     pub(super) commanded: Mono,
@@ -100,11 +102,13 @@ impl<O: Object> Live<O> {
             return;
         }
         self.ask_parked(env, batch, current);
-        while !batch.destroy
-            && batch.decisions < env.config.batch_events_max
-            && batch.records.len() < env.config.batch_events_max
-            && batch.bytes < env.config.batch_bytes_max
-        {
+        while !batch.destroy {
+            if let Some(bound) = batch.full(env.config) {
+                if !mailbox.is_empty() {
+                    env.metrics.batches_full.with_label_values(&[bound]).inc();
+                }
+                break;
+            }
             let Some(message) = mailbox.pop() else { break };
             match message {
                 Message::Call(call) => {

@@ -28,6 +28,7 @@ pub(super) struct Full(pub(super) Box<Pending>);
 
 #[derive(Debug, Default)]
 struct Queue {
+    /// At most `mailbox_calls_max` calls, and one disconnect a connection.
     messages: VecDeque<Message>,
     calls: usize,
 }

@@ -60,6 +60,7 @@ struct Subscriber {
 
 #[derive(Debug, Default)]
 struct Attached {
+    /// At most `subscribers_max` connections in all.
     by_object: HashMap<ObjectId, Vec<Subscriber>>,
     count: usize,
 }

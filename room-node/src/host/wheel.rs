@@ -19,6 +19,7 @@ const TAKE_MAX: usize = 1_024;
 
 #[derive(Debug, Default)]
 pub(crate) struct Wheel {
+    /// Bounded by the stubs, and by how often objects fall asleep before their last entry comes up.
     ticks: Mutex<BTreeMap<u32, Vec<NameHash>>>,
     earlier: Notify,
 }

@@ -77,6 +77,7 @@ struct Link<O: Object> {
     host: Host<O>,
     outbox: Arc<Outbox>,
     calls: Calls,
+    /// At most `subscribers_max`: only those that the host has attached.
     connections: HashMap<u64, ObjectId>,
     told_draining: bool,
 }

@@ -21,6 +21,7 @@ struct Slot {
 
 #[derive(Default)]
 struct Queue {
+    /// At most `link_calls_max` answers, and `subscriber_frames_max` frames a connection.
     slots: VecDeque<Slot>,
     reader: Option<Waker>,
     closed: bool,

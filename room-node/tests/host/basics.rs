@@ -77,7 +77,9 @@ async fn nothing_leaves_before_the_commit_reads_included() {
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_ends_at_its_bounds() {
-    for (events_max, bytes_max) in [(4, 256 * 1024), (64, 4 * 17)] {
+    for (events_max, bytes_max, bound) in
+        [(4, 256 * 1024, "batch_events_max"), (64, 4 * 17, "batch_bytes_max")]
+    {
         let rig = Rig::with(
             |config| {
                 config.batch_events_max = events_max;
@@ -97,6 +99,9 @@ async fn a_batch_ends_at_its_bounds() {
         let frames = rig.store.frames(&id("a")).unwrap();
         assert!(frames.iter().all(|frame| frame.records.len() <= 4), "{events_max}");
         assert_eq!(frames.last().unwrap().last_lsn(), 13);
+        let full = |bound| rig.host.metrics().batches_full.with_label_values(&[bound]).get();
+        let all = full("batch_events_max") + full("batch_bytes_max");
+        assert!(full(bound) >= 2 && full(bound) == all, "{bound}: {all}");
     }
 }
 

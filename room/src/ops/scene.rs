@@ -29,9 +29,11 @@ pub(crate) struct Scene {
     /// The connection the next calls come by; 0 for none.
     pub connection: u64,
     last: Option<Decision>,
+    /// Bounded by the steps of a test.
     kept: BTreeSet<BlobId>,
     outputs: Outputs,
     /// Every frame sent so far.
+    /// Bounded by the steps of a test.
     pub frames: Vec<(u64, Value)>,
 }
 

@@ -20,6 +20,7 @@ pub(super) fn faults(fields: &[Field], args: &Value, has_blob: bool) -> Vec<Faul
 }
 
 struct Finder {
+    /// At most `FAULTS_MAX`.
     faults: Vec<Fault>,
     has_blob: bool,
 }

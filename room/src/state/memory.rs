@@ -45,6 +45,7 @@ pub enum Seen {
 /// The window of one participant, oldest first.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Memory {
+    /// At most `REMEMBERED_MAX`.
     pub entries: VecDeque<Entry>,
     /// When an entry was last dropped before its time was over; 0 for never.
     pub dropped_at: Millis,

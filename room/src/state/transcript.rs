@@ -38,6 +38,7 @@ pub struct Transcript {
     pub epoch: u64,
     /// Last assigned position of its counter.
     pub sequence: u64,
+    /// At most `TRANSCRIPT_SEGMENTS_MAX`.
     pub segments: VecDeque<Segment>,
     pub bytes: usize,
     /// Highest evicted position.

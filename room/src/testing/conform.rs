@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 /// The tools' output schemas, made on first use.
 #[derive(Default)]
 pub(crate) struct Outputs {
+    /// Bounded by the tools.
     schemas: BTreeMap<&'static str, (Minted, Value)>,
 }
 

@@ -123,6 +123,7 @@ fn every_mistake_is_reported_at_once() {
         "sometimes",
         "--trusted-proxy=10.0.0.0/33",
         "--allow-origin=*",
+        "--allow-host=http://rooms.example",
         "--handle-keys-file=keys",
         "--unheard-of",
         "value",
@@ -145,6 +146,7 @@ fn every_mistake_is_reported_at_once() {
         "--sync `sometimes`: expected always or every-ms=N",
         "--trusted-proxy `10.0.0.0/33`",
         "--allow-origin `*`: expected a host name",
+        "--allow-host `http://rooms.example`: expected a host name without http://",
         "--handle-keys-file `keys`",
         "unknown flag --unheard-of",
         "unexpected argument `stray`",
@@ -159,7 +161,7 @@ fn every_mistake_is_reported_at_once() {
         let found = mistakes.iter().filter(|mistake| mistake.starts_with(needle)).count();
         assert_eq!(found, 1, "{needle} in {mistakes:#?}");
     }
-    assert_eq!(mistakes.len(), 16, "{mistakes:#?}");
+    assert_eq!(mistakes.len(), 17, "{mistakes:#?}");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Every queue is bounded, and the bound has a name that ends in `_max` (I8).
 
 use super::Finding;
-use super::scan::{Masked, find_all, find_words, ident, line_of, matching};
-use crate::tree::{File, Tree};
+use super::scan::{find_words, ident, line_of, matching};
+use crate::tree::Tree;
 
 /// Constructors whose first argument is the bound.
 const BOUNDED: [&str; 7] = [
@@ -18,14 +18,6 @@ const BOUNDED: [&str; 7] = [
 /// Constructors that take no bound at all.
 const UNBOUNDED: [&str; 4] =
     ["unbounded_channel", "mpsc::unbounded", "UnboundedSender", "UnboundedReceiver"];
-
-/// Collections that serve as queues or grow with the work; a file that builds one must name the
-/// bound that it is kept to.
-const GROWING: [&str; 5] = ["VecDeque", "BinaryHeap", "JoinSet", "FuturesUnordered", "DelayQueue"];
-
-/// How they grow; a file that only reads one needs no bound.
-const GROWTH: [&str; 6] =
-    [".push_back(", ".push_front(", ".extend(", ".push(", ".spawn(", ".insert("];
 
 /// Constructors outside tests whose bound is no name, or that have none.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -47,27 +39,6 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
                 let what = format!("{name} is unbounded: use a bounded one with a named bound");
                 Finding::new(&file.path, line, what)
             }));
-        }
-    }
-    found
-}
-
-/// Files outside tests that build a growing collection and name no bound anywhere.
-pub(super) fn collections(tree: &Tree) -> Vec<Finding> {
-    let mut found = Vec::new();
-    for (file, masked) in tree.rust() {
-        let code = &masked.code;
-        let first = GROWING.iter().find_map(|name| {
-            let mut lines = find_words(code, name).map(|at| line_of(code, at));
-            let line = lines.find(|line| !masked.is_test(*line) && !is_import(code, *line))?;
-            Some((name, line))
-        });
-        if let Some((name, line)) = first.filter(|_| grows(masked) && !names_a_bound(file)) {
-            let what = format!(
-                "{name} in a file that names no bound: check it against a `..._max`, or say which one \
-                 holds it"
-            );
-            found.push(Finding::new(&file.path, line, what));
         }
     }
     found
@@ -140,27 +111,8 @@ fn is_named_bound(argument: &str) -> bool {
     words().any(is_bound_name) && !words().any(|word| word.starts_with(|c: char| c.is_numeric()))
 }
 
-fn is_bound_name(word: &str) -> bool {
+pub(super) fn is_bound_name(word: &str) -> bool {
     word.ends_with("_max") || word.ends_with("_MAX")
-}
-
-fn grows(masked: &Masked) -> bool {
-    let mut lines = masked.lines().filter(|(number, _)| !masked.is_test(*number));
-    lines.any(|(_, line)| GROWTH.iter().any(|call| line.contains(call)))
-}
-
-/// In code or in a comment: where the bound is enforced elsewhere, a comment has to say by what.
-fn names_a_bound(file: &File) -> bool {
-    let words = file.text.split(|c: char| !ident(&c));
-    // The tasks of this project run for one person at a time.
-    words.into_iter().any(is_bound_name) || file.path.starts_with("xtask/")
-}
-
-fn is_import(code: &str, line: usize) -> bool {
-    let text = code.lines().nth(line - 1).unwrap_or_default().trim_start();
-    text.starts_with("use ")
-        || text.starts_with("pub use ")
-        || find_all(text, "::{").next().is_some()
 }
 
 #[cfg(test)]
@@ -194,16 +146,5 @@ let h = oneshot::channel();
         assert_eq!(lines(&check(&Tree::of(&[("a/src/a.rs", source)]))), [1]);
         let std = "let (tx, rx) = std::sync::mpsc::channel();\n";
         assert_eq!(lines(&check(&Tree::of(&[("a/src/a.rs", std)]))), [1]);
-    }
-
-    #[test]
-    fn a_growing_collection_wants_a_named_bound_in_its_file() {
-        let reads = "use std::collections::VecDeque;\nstruct Ring(VecDeque<u8>);\n";
-        assert_eq!(collections(&Tree::of(&[("a/src/a.rs", reads)])), []);
-        let bad = &format!("{reads}fn put(&mut self) {{ self.0.push_back(1); }}\n");
-        assert_eq!(lines(&collections(&Tree::of(&[("a/src/a.rs", bad)]))), [2]);
-        let good = format!("{bad}const RING_ENTRIES_MAX: usize = 3;\n");
-        assert_eq!(collections(&Tree::of(&[("a/src/a.rs", &good)])), []);
-        assert_eq!(collections(&Tree::of(&[("a/src/tests.rs", bad)])), []);
     }
 }

@@ -12,6 +12,7 @@ mod manifest;
 mod marks;
 mod orphans;
 mod purity;
+mod queues;
 pub(crate) mod scan;
 mod words;
 
@@ -63,7 +64,7 @@ const RULES: [Rule; 20] = [
     Rule { name: "function-length", check: |w| length::functions(&w.tree) },
     Rule { name: "orphans", check: |w| orphans::check(&w.tree) },
     Rule { name: "bounds", check: |w| bounds::check(&w.tree) },
-    Rule { name: "queues", check: |w| bounds::collections(&w.tree) },
+    Rule { name: "queues", check: |w| queues::check(&w.tree) },
     Rule { name: "code-class", check: |w| codes::classes(&w.tree) },
     Rule { name: "code-page", check: |w| codes::pages(&w.tree) },
     Rule { name: "code-test", check: |w| codes::tested(&w.tree) },

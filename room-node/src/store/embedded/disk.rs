@@ -214,6 +214,7 @@ impl Disk {
 /// Changes gathered for one commit; a later change of a key replaces an earlier one.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
+    /// At most [`super::writer::COMMIT_BYTES_MAX`] and one call beyond it.
     items: HashMap<(Table, Vec<u8>), Option<Bytes>>,
     bytes: usize,
 }

@@ -23,10 +23,12 @@ pub(super) struct Meta {
     pub(super) lsn: u64,
     pub(super) snapshot_lsn: u64,
     /// Ordered by participant.
+    /// Bounded by the object's participants.
     pub(super) leases: Vec<(ParticipantId, Millis)>,
     pub(super) due: Option<Millis>,
     pub(super) written: Millis,
     /// Newest last.
+    /// Bounded by [`BATCHES_KEPT`].
     pub(super) batches: Vec<u128>,
     /// Set when the object is destroyed: it refuses everything until then.
     pub(super) dead_until: Option<Millis>,
@@ -108,6 +110,8 @@ impl Meta {
 
 /// Two generations of records: a hit in the old one moves it to the young one; when the young one
 /// is full, the old one is let go and the young one grows old.
+///
+/// At most [`METAS_CACHED_MAX`] records in both.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     young: HashMap<ObjectId, Meta>,

@@ -12,6 +12,7 @@ pub(super) const PENDING_BLOBS_MAX: usize = 4_096;
 /// Their bytes.
 pub(super) const PENDING_BYTES_MAX: usize = 256 * 1024 * 1024;
 
+/// At most [`PENDING_BLOBS_MAX`] uploads of [`PENDING_BYTES_MAX`].
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     blobs: HashMap<Vec<u8>, (Millis, usize)>,

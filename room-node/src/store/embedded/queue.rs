@@ -23,6 +23,7 @@ pub(super) struct Queue<T> {
 
 #[derive(Debug)]
 struct State<T> {
+    /// At most [`QUEUE_CALLS_MAX`].
     calls: VecDeque<T>,
     tick: bool,
     closed: bool,

@@ -19,7 +19,7 @@ use super::record;
 /// Calls decided before a commit.
 pub(super) const COMMIT_CALLS_MAX: usize = 512;
 /// Bytes gathered before a commit.
-const COMMIT_BYTES_MAX: usize = 8 * 1024 * 1024;
+pub(super) const COMMIT_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Turns given to callers, one after another without a new call, before a commit goes out smaller
 /// than the last one. Those answered last are the likeliest to call again at once; without this
 /// the first of them would get a commit, and its fdatasync, for itself.
@@ -106,11 +106,13 @@ pub(super) struct Writer {
     pub(super) cache: Cache,
     pub(super) changes: Changes,
     /// Objects with changes that are not committed yet.
+    /// At most [`COMMIT_CALLS_MAX`].
     pub(super) touched: HashSet<ObjectId>,
     pub(super) pending: Pending,
     pub(super) schema_max: u32,
     /// Time of the first dead mark, if any is known.
     pub(super) dead_first: Option<Millis>,
+    /// At most [`COMMIT_CALLS_MAX`].
     answers: Vec<Answer>,
     commit: u64,
     /// Whether each commit is synced before its answers go out.

@@ -87,11 +87,13 @@ async fn take(semaphore: &Semaphore) {
 /// Planted faults and call counts.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
+    /// Bounded by the methods.
     planted: Mutex<HashMap<Method, Planted>>,
 }
 
 #[derive(Debug, Default)]
 struct Planted {
+    /// At most [`FAULTS_PLANTED_MAX`].
     queue: VecDeque<Fault>,
     calls: u64,
 }

@@ -12,7 +12,9 @@ use super::super::{
 
 #[derive(Debug)]
 pub(super) struct World {
+    /// Bounded by the objects that exist: `--ephemeral` keeps all of them in memory.
     objects: BTreeMap<ObjectId, Entry>,
+    /// Bounded by what those objects keep, and uploads that have not expired.
     blobs: HashMap<(ObjectId, BlobId), Blob>,
     up_since: Millis,
     /// The latest time any caller has named.
@@ -41,11 +43,14 @@ struct Live {
     created: u64,
     lsn: u64,
     snapshot: Option<Snapshot>,
+    /// Bounded by the appends since the last snapshot (`snapshot_frames` of the host).
     log: Vec<Frame>,
+    /// Bounded by the object's participants.
     leases: BTreeMap<ParticipantId, Millis>,
     due: Option<Millis>,
     written: Millis,
     /// The last two batch ids, newest last.
+    /// Bounded by what a repeat can ask for.
     batches: Vec<u128>,
     damaged: bool,
 }

@@ -86,6 +86,7 @@ struct Input {
     target_participant_id: String,
     summary: Text,
     request_id: Option<Text>,
+    /// At most `DETAILS_MAX`, by the schema.
     details: Option<BTreeMap<Text, Text>>,
     #[serde(default)]
     attachment_ids: Vec<String>,

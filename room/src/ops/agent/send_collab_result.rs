@@ -81,6 +81,7 @@ struct Input {
     request_id: String,
     status: Status,
     summary: Text,
+    /// At most `DETAILS_MAX`, by the schema.
     details: Option<BTreeMap<Text, Text>>,
     #[serde(default)]
     attachment_ids: Vec<String>,

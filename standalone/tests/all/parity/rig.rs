@@ -87,6 +87,16 @@ impl Rig {
         self.count("roomring_http_connections").await
     }
 
+    /// Connections that are only told 503.
+    pub(crate) async fn surplus(&self) -> usize {
+        self.count("roomring_http_surplus_connections").await
+    }
+
+    /// Bodies read on after an early refusal.
+    pub(crate) async fn discards(&self) -> usize {
+        self.count("roomring_http_discarded_bodies").await
+    }
+
     /// Requests being answered.
     pub(crate) async fn inflight(&self) -> usize {
         self.count("roomring_http_inflight_requests").await
