@@ -72,6 +72,7 @@ struct Shared {
     sent_at: AtomicU64,
     standing: watch::Sender<Standing>,
     owned: watch::Sender<BucketSet>,
+    /// At most [`QUESTIONS_MAX`].
     questions: Mutex<BTreeSet<Incarnation>>,
     nudge: Notify,
     load: AtomicU32,

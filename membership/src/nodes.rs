@@ -62,6 +62,7 @@ pub(crate) struct News {
     /// All live members.
     pub(crate) members: Vec<Member>,
     /// Those that ended.
+    /// Bounded by the store, which keeps no more ends than [`ENDED_MAX`].
     pub(crate) ended: Vec<Incarnation>,
 }
 
@@ -307,7 +308,9 @@ pub(crate) struct Roster {
     pub(crate) seen: Seen,
     pub(crate) view: View,
     pub(crate) up_since_ms: u64,
+    /// At most [`ENDED_MAX`], as in `order`.
     ended: HashSet<Incarnation>,
+    /// At most [`ENDED_MAX`], the oldest first.
     order: VecDeque<Incarnation>,
 }
 

@@ -268,7 +268,9 @@ enum Given {
 struct Reader<'a, C: 'static> {
     program: &'a Program<C>,
     source: &'a dyn Source,
+    /// Bounded by the command line.
     mistakes: Vec<String>,
+    /// Bounded by the command line.
     warnings: Vec<String>,
 }
 

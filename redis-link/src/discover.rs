@@ -89,7 +89,9 @@ impl Finder {
 /// Servers that are asked the same.
 #[derive(Debug)]
 pub(crate) struct Panel {
+    /// Bounded by the servers that the settings name, and those that they tell of.
     members: Vec<Address>,
+    /// Bounded by the members.
     sockets: HashMap<Address, Socket>,
     login: Login,
     /// Told of each change that a sentinel announces.

@@ -58,6 +58,7 @@ pub(crate) type Part<'a> = (&'a Socket, &'a [Range]);
 #[derive(Debug, Default)]
 struct Survey {
     /// By index of the marker; those of slots that nobody here owns are left out.
+    /// Bounded by the markers.
     marks: Vec<(usize, Mark)>,
     /// Whether a primary has keys that are no markers.
     has_others: bool,

@@ -39,6 +39,7 @@ pub(crate) struct Keeper {
     markers: Markers,
     /// The store this link was opened on.
     generation: Option<String>,
+    /// Bounded by the primaries.
     held: HashMap<Address, Held>,
     /// Where the primaries were found the last time.
     places: Vec<Place>,

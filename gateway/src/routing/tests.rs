@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::*;
 use crate::clock;
 use crate::fake_node::{Act, FakeNode, Phase, success};
-use crate::upstream::State;
+use crate::upstream::{LINK_QUEUE_MAX, State};
 
 struct Bench {
     node: Arc<FakeNode>,
@@ -248,4 +248,33 @@ async fn gauges_tell_of_the_streams() {
     }
     bench.routes.refresh_gauges();
     assert_eq!(states(), [0, 1, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_does_not_read_holds_no_more_than_the_queue() {
+    let (node, client, _cancels) = FakeNode::start(|_| success("{}"));
+    node.deaf.store(true, Ordering::Relaxed);
+    let metrics = metrics();
+    let upstream = Upstream::start(&client, 1, &metrics);
+    let routes = Routes::single(upstream, 2 * LINK_QUEUE_MAX, Arc::clone(&metrics));
+    routes.wait_open().await;
+    let calls: Vec<_> = (0..LINK_QUEUE_MAX + 76)
+        .map(|_| {
+            let routes = routes.clone();
+            tokio::spawn(async move { routes.call(&request("{}")).await })
+        })
+        .collect();
+    // Long enough for every call to come as far as it can.
+    for _ in 0..4 * LINK_QUEUE_MAX {
+        tokio::task::yield_now().await;
+    }
+    routes.refresh_gauges();
+    assert_eq!(metrics.link_queued.get(), i64::try_from(LINK_QUEUE_MAX).unwrap());
+    assert!(calls.iter().all(|call| !call.is_finished()), "the others wait for room");
+    node.deaf.store(false, Ordering::Relaxed);
+    for call in calls {
+        assert!(call.await.unwrap().result.is_ok());
+    }
+    routes.refresh_gauges();
+    assert_eq!(metrics.link_queued.get(), 0);
 }

@@ -9,8 +9,10 @@ use crate::{Address, SLOTS};
 /// Who owns what, as one node sees it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Picture {
+    /// Bounded by the nodes of the cluster.
     pub(super) primaries: Vec<Place>,
     /// All nodes, replicas too: they can be asked when the others are gone.
+    /// Bounded by the cluster.
     pub(super) nodes: Vec<Address>,
 }
 

@@ -132,8 +132,9 @@ pub(crate) struct Shard {
     /// At most `troubled_max` over all shards.
     pub(crate) trouble: HashMap<ObjectId, Trouble>,
     /// Objects that another live incarnation owned when they were last claimed.
+    /// At most `AWAY_MAX` over all shards.
     pub(crate) away: HashMap<ObjectId, Away>,
-    /// Former stubs whose release is not durable yet; one batch at most.
+    /// Former stubs whose release is not durable yet. Bounded by one batch of releases.
     pub(crate) leaving: HashSet<ObjectId>,
     /// The store's primary under which unmarked stubs are known to be ours.
     primary: u64,

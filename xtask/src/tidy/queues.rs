@@ -43,9 +43,10 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     found
 }
 
-/// The tasks of this project and what it is measured against run for one person at a time.
+/// The tasks of this project, what it is measured against and what it is modelled by run for one
+/// person at a time.
 fn is_tool(path: &str) -> bool {
-    path.starts_with("xtask/") || path.starts_with("bench/")
+    ["xtask/", "bench/", "sim/"].iter().any(|tool| path.starts_with(tool))
 }
 
 /// Every name of a bound that stands in code.
@@ -74,7 +75,9 @@ fn fields(file: &File, masked: &Masked, bounds: &HashSet<&str>, found: &mut Vec<
                 continue;
             };
             let (name, kind) = parts(declared, index);
-            let grows = is_kept(kind) || (kind.starts_with("Vec<") && is_pushed(masked, &name));
+            let owned = !kind.starts_with('&');
+            let grows =
+                owned && is_kept(kind) || (kind.starts_with("Vec<") && is_pushed(masked, &name));
             if grows && !says(told, bounds) {
                 let skipped = declared.len() - declared.trim_start().len();
                 let line = line_of(code, field.start + skipped);
@@ -224,7 +227,7 @@ struct Kept {
     rings: VecDeque<u8>,
     /// Checked against `GONE_MAX`.
     stale: HashSet<u8>,
-    count: usize,
+    borrowed: &'a HashMap<u8, u8>,
 }
 const RINGS_MAX: usize = 3;
 struct Ring(u8, pub(super) DashMap<u8, u8>);

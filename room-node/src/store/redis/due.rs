@@ -131,7 +131,9 @@ pub(super) struct Pass {
     pub(super) now: Millis,
     /// The last entry handed out, or the one the pass began after.
     pub(super) served: Option<Due>,
+    /// Bounded by the buckets, each with `BUCKET_ENTRIES_MAX` entries.
     buckets: HashMap<u16, Found>,
+    /// Bounded by the buckets: the first entry of each.
     heads: BinaryHeap<Reverse<(Millis, ObjectId, u16)>>,
 }
 

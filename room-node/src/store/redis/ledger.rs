@@ -43,6 +43,7 @@ pub(super) struct Known {
     /// The nonce that began the object's generation.
     pub(super) generation: u64,
     pub(super) lsn: u64,
+    /// At most `FRAMES_MAX` over all objects.
     pub(super) frames: VecDeque<Kept>,
     touched: Mono,
 }
@@ -107,8 +108,10 @@ fn shared(known: &Known, found: &Head) -> u64 {
 /// Everything that is known.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
+    /// At most `OBJECTS_MAX`.
     objects: HashMap<ObjectId, Known>,
     /// Every kept frame, oldest first: when, whose, and its last lsn.
+    /// At most `FRAMES_MAX`.
     order: VecDeque<(Mono, ObjectId, u64)>,
     bytes: usize,
 }
