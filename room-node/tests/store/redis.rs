@@ -365,3 +365,27 @@ fn an_owner_may_have_any_name() {
         }
     });
 }
+
+/// Where FUNCTION is forbidden the same text runs as scripts.
+#[test]
+fn the_functions_run_as_scripts_too() {
+    block_on(async {
+        let args = ["--appendonly", "yes", "--rename-command", "FUNCTION", ""];
+        let server = Server::start(&args).expect("redis-server");
+        let store = store(&link(&server, Durability::D1).await, all_buckets());
+        let room = object("scripts");
+        let fence = furnished(&*store, &room).await;
+        store.lease(room.clone(), fence, vec![(who(1), START.plus(95))], None).await.unwrap();
+        store.append(append(&room, fence, 2, 12)).await.unwrap();
+        store.snapshot(room.clone(), fence, snapshot(2)).await.unwrap();
+        assert_eq!(store.check(room.clone(), fence).await, Ok(()));
+        store.set_due(room.clone(), fence, Some(START)).await.unwrap();
+        let state = store.refence(room.clone(), fence, 2, START).await.unwrap();
+        assert!(state.lsn == 3 && state.tail.len() == 1 && state.due == Some(START));
+        assert_eq!(state.leases, [(who(1), START.plus(95))]);
+        store.release(room.clone(), state.fence).await.unwrap();
+        let fence = claim(&*store, &room, 3).await.fence;
+        store.destroy(room.clone(), fence, 3, START).await.unwrap();
+        assert_eq!(store.check(room, fence).await.err(), Some(Error::Fenced));
+    });
+}

@@ -7,16 +7,16 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use object::ObjectId;
 use redis_link::redis::{Connection, cmd};
-use redis_link::rig::Server;
+use redis_link::rig::{Sentinel, Server};
 use redis_link::{Durability, RedisLink};
 use room_node::store::redis::{LostAcked, RedisStore};
 use room_node::store::{Appended, Claimed, Error, Fence, Store};
 
 use crate::harness::{START, append, block_on, claim, node, object, put, request, snapshot, who};
-use crate::timed::{all_buckets, due_key, key, link, raw, store};
+use crate::timed::{all_buckets, due_key, key, link, link_to, raw, store};
 
 /// How long a condition is waited for that a server brings about.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Polls until the condition holds, for as long as [`PATIENCE`].
 async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
@@ -363,5 +363,54 @@ fn a_claim_that_finds_less_than_was_acknowledged_tells_it() {
         let due: Option<f64> =
             cmd("ZSCORE").arg(due_key(&room)).arg("r:claimed").query(&mut raw).unwrap();
         assert_eq!(due, None);
+    });
+}
+
+const REPLICATED: [&str; 6] =
+    ["--appendonly", "yes", "--min-replicas-to-write", "1", "--min-replicas-max-lag", "4"];
+
+/// A real failover to a replica that never had the last acknowledged event.
+#[test]
+fn a_failover_that_loses_an_acknowledged_event_is_told() {
+    block_on(async {
+        let mut set = Sentinel::start(&REPLICATED).expect("redis-server");
+        let link = link_to(&set.url(), Durability::D1).await;
+        let store = store(&link, all_buckets());
+        let (room, fence) = written(&store, "failed over").await;
+        let old = set.primary_index().unwrap();
+        for (index, server) in set.servers.iter().enumerate() {
+            if index != old {
+                let mut replica = raw(server);
+                until("the replica has all", async || {
+                    let frames: u64 = cmd("LLEN").arg(key("l", &room)).query(&mut replica).ok()?;
+                    (frames == 4).then_some(())
+                })
+                .await;
+            }
+        }
+        // From here on the primary drops a replica rather than send it something large, and has
+        // it copy everything anew, which begins seconds later.
+        let mut primary = raw(&set.servers[old]);
+        for (name, value) in
+            [("client-output-buffer-limit", "replica 1 1 1"), ("repl-backlog-size", "16384")]
+        {
+            cmd("CONFIG").arg("SET").arg(name).arg(value).exec(&mut primary).unwrap();
+        }
+        let mut large = append(&room, fence, 4, 5);
+        large.frame.records[0].bytes = vec![7; 256 << 10].into();
+        assert_eq!(store.append(large).await, Ok(Appended::Stored));
+        set.kill_primary().unwrap();
+        let new = until("another primary is elected", async || {
+            let index = set.primary_index().ok().filter(|index| *index != old)?;
+            set.servers[index].is_primary().then_some(index)
+        })
+        .await;
+        let mut raw = raw(&set.servers[new]);
+        let frames: u64 = cmd("LLEN").arg(key("l", &room)).query(&mut raw).unwrap();
+        assert_eq!(frames, 4, "the event was to be lost");
+        let lost =
+            until("the loss is told", async || records(&mut raw, &room).into_iter().next()).await;
+        assert_eq!((lost.acked_lsn, lost.kept_lsn, lost.fence), (5, 4, fence));
+        assert_eq!(lost.frames.iter().map(|frame| frame.batch).collect::<Vec<_>>(), [5]);
     });
 }

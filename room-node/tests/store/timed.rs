@@ -27,7 +27,11 @@ static LIBRARIES: &[Library] = &[LIBRARY];
 
 /// Links to a running server; the durability level has to be the server's.
 pub(crate) async fn link(server: &Server, durability: Durability) -> Arc<RedisLink> {
-    let endpoint = server.url().parse().expect("an endpoint");
+    link_to(&server.url(), durability).await
+}
+
+pub(crate) async fn link_to(url: &str, durability: Durability) -> Arc<RedisLink> {
+    let endpoint = url.parse().expect("an endpoint");
     let mut settings = Settings::new(endpoint, durability, LIBRARIES);
     settings.lanes = 2;
     RedisLink::open(settings, &prometheus::Registry::new()).await.expect("a link")
