@@ -4,16 +4,24 @@ use redis_link::redis::Value;
 use redis_link::rig::Server;
 use redis_link::{Durability, Failure, Library, OpenError, Settings, Unsent};
 
-use crate::{ALWAYS, REPLICATED, add, metric, open, read, settings, until, within};
+use crate::{ALWAYS, REPLICATED, add, adder, metric, open, read, settings, until, within};
 
 #[tokio::test]
 async fn an_empty_reborn_server_is_refused() {
     let mut server = Server::start(&ALWAYS).unwrap();
     let (link, registry) = open(settings(&server.url(), Durability::D2)).await.unwrap();
     assert_eq!(link.call(add("{a}x", 2)).await, Ok(Value::Int(2)));
+    // Calls keep coming: none may reach the empty one before it is looked at.
+    let stop = tokio::sync::watch::Sender::new(false);
+    let adders: Vec<_> =
+        (0..8).map(|n| adder(&link, format!("{{k{n}}}"), stop.subscribe())).collect();
     server.wipe().unwrap();
     server.run().unwrap();
     until("the alarm", async || metric(&registry, "roomring_redis_generation_alarm") == 1).await;
+    stop.send_replace(true);
+    for adder in adders {
+        adder.await.unwrap();
+    }
     assert!(!link.is_open());
     let closed = Failure::NotSent { reason: Unsent::Closed };
     assert_eq!(link.call(add("{a}x", 2)).await, Err(closed.clone()));
