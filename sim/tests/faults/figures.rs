@@ -9,7 +9,7 @@ use sim::history::{Phase, Record, Violation};
 use crate::nemesis::Struck;
 
 /// A room that gives no answer for longer than this is away, in microseconds; its agents pause for
-/// a sixth of it at most.
+/// a quarter of it at most.
 const AWAY_US: u64 = 1_000_000;
 
 /// Refusals that are the ordinary pace of polling.
@@ -20,29 +20,33 @@ const PACE: &str = "wait_rate_limited";
 struct Kind {
     /// For each strike, how long it took until every room answered again, in milliseconds.
     away_ms: Vec<u64>,
+    /// The longest that one room was silent.
+    silent_ms: u64,
     refused: usize,
     unknown: usize,
     not_sent: usize,
     dark: usize,
 }
 
-/// From a fault until the last room that went away answers again, in microseconds.
-fn away(records: &[Record], rooms: &[String], from: u64, to: u64) -> u64 {
+/// From a fault until the last room that went away answers again, and the longest that one room
+/// was silent, in microseconds. The second is what counts where a fault strikes one after the other.
+fn away(records: &[Record], rooms: &[String], from: u64, to: u64) -> (u64, u64) {
     let of = |room: &String| {
-        let mut back = from;
-        let mut last = from;
+        let (mut back, mut last, mut silent) = (from, from, 0);
         let inside = records.iter().filter(|r| {
             r.t > from && r.t <= to && r.phase == Phase::Ok && r.room == *room && r.op != "read"
         });
         for at in inside.map(|record| record.t).chain([to]) {
             if at - last > AWAY_US {
                 back = at;
+                silent = silent.max(at - last);
             }
             last = at;
         }
-        back - from
+        (back - from, silent)
     };
-    rooms.iter().map(of).max().unwrap_or_default()
+    let each = rooms.iter().map(of);
+    each.fold((0, 0), |all, one| (all.0.max(one.0), all.1.max(one.1)))
 }
 
 fn kinds(
@@ -55,7 +59,9 @@ fn kinds(
     for (at, fault) in struck.iter().enumerate() {
         let to = struck.get(at + 1).map_or(end, |next| next.begin);
         let kind = kinds.entry(fault.kind.clone()).or_default();
-        kind.away_ms.push(away(records, rooms, fault.begin, to) / 1_000);
+        let (back, silent) = away(records, rooms, fault.begin, to);
+        kind.away_ms.push(back / 1_000);
+        kind.silent_ms = kind.silent_ms.max(silent / 1_000);
         kind.dark += fault.dark.len();
         for record in records.iter().filter(|r| r.t > fault.begin && r.t <= to) {
             match (record.phase, record.detail["code"].as_str()) {
@@ -82,16 +88,20 @@ pub(crate) fn report(
     end: u64,
     violations: &[Violation],
 ) -> Value {
-    println!("\n| fault | n | away ms p50 | p99 | max | refused | no answer | not sent |");
-    println!("|---|---|---|---|---|---|---|---|");
+    println!(
+        "\n| fault | n | away ms p50 | p99 | max | one room | refused | no answer | not sent |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
     let mut rows = Vec::new();
     for (name, mut kind) in kinds(records, rooms, struck, end) {
         kind.away_ms.sort_unstable();
         let [p50, p99] = [50, 99].map(|percent| quantile(&kind.away_ms, percent));
         let (n, max) = (kind.away_ms.len(), kind.away_ms.last().copied().unwrap_or_default());
-        let Kind { refused, unknown, not_sent, dark, .. } = kind;
-        println!("| {name} | {n} | {p50} | {p99} | {max} | {refused} | {unknown} | {not_sent} |");
+        let Kind { silent_ms, refused, unknown, not_sent, dark, .. } = kind;
+        let calls = format!("{refused} | {unknown} | {not_sent}");
+        println!("| {name} | {n} | {p50} | {p99} | {max} | {silent_ms} | {calls} |");
         rows.push(json!({"fault": name, "n": n, "away_ms": {"p50": p50, "p99": p99, "max": max},
+            "one_room_silent_ms_max": silent_ms,
             "refused": refused, "no_answer": unknown, "not_sent": not_sent, "dark": dark}));
     }
     let broken = |rules: &[&str]| violations.iter().filter(|v| rules.contains(&v.rule)).count();

@@ -60,7 +60,7 @@ mod campaign {
     use crate::workload::{Floor, work};
     use crate::{figures, nemesis};
 
-    const ROOMS: usize = 8;
+    const ROOMS: usize = 16;
     const AGENTS: [&str; 2] = ["ana", "bo"];
     /// Undisturbed work before the first fault.
     const WARM: Duration = Duration::from_secs(3);

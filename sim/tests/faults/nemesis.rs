@@ -193,10 +193,12 @@ async fn inflict(cluster: &mut Cluster, fault: Fault, rng: &mut Rng) -> String {
 /// How the process ended, where it did not end well.
 fn restart(process: &mut Process) -> String {
     let code = process.terminate();
+    let said = process.last_words();
     process.start();
     if code == Some(0) {
         String::new()
     } else {
+        println!("{} said last: {said}", process.name);
         format!(" {} ended with {code:?} after SIGTERM", process.name)
     }
 }

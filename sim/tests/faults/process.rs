@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 /// Longest a start or an ordered end may take.
 const STEP: Duration = Duration::from_secs(60);
 
+/// Lines of a log shown when a process ends ill.
+const LAST_LINES: usize = 5;
+
 /// How a program says that it serves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ready {
@@ -78,6 +81,13 @@ impl Process {
         let pid = self.child.as_ref().unwrap().id().to_string();
         let status = Command::new("kill").args(["-s", name, &pid]).status().unwrap();
         assert!(status.success(), "kill -s {name} {}", self.name);
+    }
+
+    /// The end of its standard error.
+    pub(crate) fn last_words(&self) -> String {
+        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().rev().take(LAST_LINES).collect();
+        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
     }
 
     /// SIGKILL, and the end of the process.

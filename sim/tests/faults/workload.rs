@@ -15,7 +15,7 @@ use crate::mcp::{Client, Era};
 /// Longest a client waits for an answer.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// Longest pause between two calls of one agent.
-const PAUSE_MS_MAX: u64 = 150;
+const PAUSE_MS_MAX: u64 = 250;
 /// Pause before another gateway is tried.
 const AGAIN: Duration = Duration::from_millis(100);
 /// Acknowledged changes that one agent remembers, for the reads at the end.
