@@ -24,7 +24,7 @@ const CUT_OFF_MS: u64 = 15_000;
 pub(crate) enum Checked {
     /// It is the stored one: memory is the truth.
     Ours,
-    /// Another claim has been made, or the claim was lost with an old primary.
+    /// Another claim has been made, or the claim or events were lost with an old primary.
     Lost,
     /// The store did not say in time.
     Unsure,
@@ -131,9 +131,12 @@ impl<O: Object> Inner<O> {
         let answer = super::repeat(self, || self.store.check(id.clone(), fence)).await;
         let (checked, label) = match answer {
             Ok(()) => (Checked::Ours, "ours"),
-            Err(store::Error::Fenced | store::Error::Absent | store::Error::Owned { .. }) => {
-                (Checked::Lost, "lost")
-            }
+            Err(
+                store::Error::Fenced
+                | store::Error::Absent
+                | store::Error::Owned { .. }
+                | store::Error::Lsn { .. },
+            ) => (Checked::Lost, "lost"),
             Err(reason) => {
                 tracing::warn!(%reason, "a fence could not be checked");
                 (Checked::Unsure, "unsure")

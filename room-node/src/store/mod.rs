@@ -165,7 +165,8 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
         now: Millis,
     ) -> BoxFuture<'_, Result<Claimed>>;
 
-    /// Whether this is still the stored fence: [`Error::Fenced`] if it is not. Changes nothing.
+    /// Whether this is still the stored fence: [`Error::Fenced`] if it is not, [`Error::Lsn`] if it
+    /// is and events that were acknowledged under it are known to be gone. Changes nothing.
     /// An owner asks before it answers from memory again once its store may have lost a claim.
     fn check(&self, object: ObjectId, fence: Fence) -> BoxFuture<'_, Result<()>>;
 

@@ -220,6 +220,22 @@ async fn a_fence_that_cannot_be_checked_answers_nobody_from_memory() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn events_that_went_with_an_old_primary_are_not_told_from_memory() {
+    let town = Town::with(|config| config.agent_lease_ms = 100_000_000, 0);
+    town.a.rig.join("x", 1).await;
+    for _ in 0..3 {
+        town.a.rig.call("add", "x", 1, "1").await;
+    }
+    // The new primary knows the claim, but not the last event.
+    assert_eq!(town.store.lose_tail(&id("x"), 1), Some(3));
+    let gone = room_node::store::Error::Lsn { actual: 3 };
+    town.store.inject(Method::Check, Fault::Refuse(gone));
+    town.a.script.new_primary();
+    assert_eq!(town.a.rig.get("x").await, r#"ok {"value":2,"rang":0}"#);
+    assert_eq!(town.a.rig.call("add", "x", 1, "5").await, r#"ok {"value":7}"#);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lost_object_that_nobody_asks_for_is_noticed_after_a_change_of_the_primary() {
     let town = Town::with(|config| config.idle_to_stub_ms = 10_000_000, 0);
     town.a.rig.join("x", 1).await;

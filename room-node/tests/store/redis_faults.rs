@@ -333,6 +333,20 @@ fn store_of_another(link: &Arc<RedisLink>) -> Arc<RedisStore> {
 }
 
 #[test]
+fn an_owner_that_asks_for_its_fence_hears_that_acknowledged_events_went() {
+    block_on(async {
+        let server = Server::start(&["--appendonly", "yes"]).expect("redis-server");
+        let store = store(&link(&server, Durability::D1).await, all_buckets());
+        let mut raw = raw(&server);
+        let (room, fence) = written(&store, "asked").await;
+        assert_eq!(store.check(room.clone(), fence).await, Ok(()));
+        go_back(&mut raw, &room, 1);
+        let gone = Some(Error::Lsn { actual: 3 });
+        assert_eq!(store.check(room.clone(), fence).await.err(), gone);
+    });
+}
+
+#[test]
 fn a_claim_that_finds_less_than_was_acknowledged_tells_it() {
     block_on(async {
         let server = Server::start(&["--appendonly", "yes"]).expect("redis-server");

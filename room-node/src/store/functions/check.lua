@@ -1,12 +1,16 @@
 -- check, look and lost: whether an owner still owns, and what it does if acknowledged events went.
 
 -- keys: meta
--- args: epoch, nonce
+-- args: epoch, nonce, the last lsn its owner was told is stored
 local function check(keys, args)
-  if owned(keys[1], args[1], args[2]) then
-    return {'OK'}
+  if not owned(keys[1], args[1], args[2]) then
+    return {'FENCED'}
   end
-  return {'FENCED'}
+  local lsn = redis.call('HGET', keys[1], 's') or '0'
+  if tonumber(lsn) < tonumber(args[3]) then
+    return {'SEQ', lsn}
+  end
+  return {'OK'}
 end
 
 -- Head of an object, and its last frames if it is no longer under this fence.

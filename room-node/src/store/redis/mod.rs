@@ -260,7 +260,9 @@ impl RedisStore {
 
     async fn do_check(&self, object: &ObjectId, fence: Fence) -> Result<()> {
         let keys = Keys::new(object);
-        let args = vec![number(fence.epoch), nonce(fence.nonce)];
+        // The fence may be there while events behind it went with an old primary.
+        let acked = self.loss.ledger().get(object).map_or(0, |known| known.lsn);
+        let args = vec![number(fence.epoch), nonce(fence.nonce), number(acked)];
         self.read("check", &keys, vec![keys.meta()], args).await.map(drop)
     }
 
