@@ -3,6 +3,7 @@
 //! Order: the op's stateless check, the handle, the cadence, the guard, the node. Everything
 //! before the node is decided here; a refusal there has cost no node anything.
 
+mod abroad;
 mod arguments;
 mod mint;
 mod splice;
@@ -20,6 +21,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::abroad::Origin;
 use self::arguments::Arguments;
 use crate::cadence::Cadence;
 use crate::client_addr::ClientAddr;
@@ -29,7 +31,8 @@ use crate::error::Refusal;
 use crate::guard::{Guard, Payer};
 use crate::handle::Sealer;
 use crate::metrics::Metrics;
-use crate::routing::Routes;
+use crate::region::Regions;
+use crate::routing::{Peers, Routes};
 use crate::upstream::{Reply, Request};
 
 /// The argument that holds the sealed handle, in every op that takes one.
@@ -82,6 +85,8 @@ pub struct Attached {
 pub struct Parts {
     pub sealer: Sealer,
     pub routes: Routes,
+    /// The gateways of other regions.
+    pub peers: Peers,
     pub clock: Clock,
     pub metrics: Arc<Metrics>,
     /// Base of `roomUrl`, without a trailing slash.
@@ -95,6 +100,7 @@ pub struct Parts {
 pub struct Pipeline {
     sealer: Sealer,
     routes: Routes,
+    peers: Peers,
     cadence: Cadence,
     guard: Guard,
     metrics: Arc<Metrics>,
@@ -121,6 +127,7 @@ impl Pipeline {
             guard: Guard::new(config, &parts.clock, parts.seed.rotate_left(32)),
             sealer: parts.sealer,
             routes: parts.routes,
+            peers: parts.peers,
             metrics: parts.metrics,
             app_url: parts.app_url,
             call_timeout: config.call_timeout,
@@ -132,7 +139,12 @@ impl Pipeline {
 
     /// Carries one call through and says what became of it. Dropping the future cancels the call.
     pub async fn call(&self, call: ToolCall<'_>) -> Outcome {
-        match self.run(&call).await {
+        self.call_from(call, Origin::Client).await
+    }
+
+    /// As [`Pipeline::call`], wherever the call came in.
+    pub(crate) async fn call_from(&self, call: ToolCall<'_>, origin: Origin) -> Outcome {
+        match self.run(&call, origin).await {
             Ok(success) => {
                 self.metrics.successes.inc();
                 Outcome::Success(success)
@@ -152,6 +164,11 @@ impl Pipeline {
         self.no_holding.cancel();
     }
 
+    /// The regions there are.
+    pub(crate) const fn regions(&self) -> &Regions {
+        self.peers.regions()
+    }
+
     /// Whether calls can be sent at all.
     #[must_use]
     pub fn is_open(&self) -> bool {
@@ -167,15 +184,22 @@ impl Pipeline {
         self.routes.refresh_gauges();
     }
 
-    async fn run(&self, call: &ToolCall<'_>) -> Result<Success, Refusal> {
+    async fn run(&self, call: &ToolCall<'_>, origin: Origin) -> Result<Success, Refusal> {
         let meta = call.tool.meta;
         let arguments = Arguments::read(call.arguments.get(), meta.blob)?;
         (call.tool.check)(&arguments.value, arguments.blob.as_deref())?;
+        if let Some(region) = self.region_of(meta, &arguments.value) {
+            return match origin {
+                Origin::Client => Box::pin(self.forward(region, call, &arguments)).await,
+                // The sender and we do not agree on where the room is at home.
+                Origin::Peer { .. } => Err(Refusal::wrong_region()),
+            };
+        }
         let target = self.target(meta, &arguments.value)?;
         self.admit(meta, call.client, target.as_ref())?;
         let _bytes = self.charge_blob(arguments.blob.as_ref())?;
         // Boxed: held waits are most of the futures there are, and should not carry this one.
-        Box::pin(self.send(call, arguments, target)).await
+        Box::pin(self.send(call, origin, arguments, target)).await
     }
 
     /// The room and participant a call names; `None` for a room that is made by it.
@@ -230,6 +254,7 @@ impl Pipeline {
     async fn send(
         &self,
         call: &ToolCall<'_>,
+        origin: Origin,
         arguments: Arguments,
         target: Option<Target>,
     ) -> Result<Success, Refusal> {
@@ -237,13 +262,17 @@ impl Pipeline {
         let longest = self.call_timeout + hold(meta, self.hold_max);
         let deadline = call.deadline.min(clock::now() + longest);
         let args = arguments.forwarded(call.arguments.get());
+        let (known, attempt, age_ms) = match origin {
+            Origin::Client => (None, 1, 0),
+            Origin::Peer { request, attempt, age_ms } => (Some(request), attempt, age_ms),
+        };
         let mut tries = 0;
         loop {
             tries += 1;
             let fresh = mint::Fresh::draw()?;
             let room = match &target {
                 Some(target) => target.room.clone(),
-                None => fresh.room()?,
+                None => fresh.room(self.peers.regions().prefix())?,
             };
             let joining = meta.minted != Minted::Nothing;
             let participant = if joining {
@@ -258,7 +287,9 @@ impl Pipeline {
                 joining,
                 args: args.clone(),
                 blob: arguments.blob.clone(),
-                request: fresh.request,
+                request: known.unwrap_or(fresh.request),
+                attempt,
+                age: Duration::from_millis(age_ms),
                 repeatable: meta.read_only || meta.wait || meta.client_request_id || joining,
                 harmless: meta.read_only || meta.wait,
                 wait: meta.wait,
@@ -281,15 +312,11 @@ impl Pipeline {
     async fn routed(&self, request: &Request, wait: bool) -> Reply {
         let started = clock::now();
         if wait {
-            let over = async {
-                self.no_holding.cancelled().await;
-                tokio::time::sleep_until(started + WAIT_GRACE).await;
-            };
             // An answer that is there goes first.
             return tokio::select! {
                 biased;
                 reply = self.routes.call(request) => reply,
-                () = over => {
+                () = self.waits_over(started) => {
                     let refusal = Refusal::room_unavailable();
                     Reply { result: Err(refusal), next_wait_ms: None }
                 }
@@ -298,6 +325,12 @@ impl Pipeline {
         let reply = self.routes.call(request).await;
         self.metrics.call_seconds.observe(started.elapsed().as_secs_f64());
         reply
+    }
+
+    /// Resolves when a wait that began then is not held any longer here.
+    async fn waits_over(&self, started: Instant) {
+        self.no_holding.cancelled().await;
+        tokio::time::sleep_until(started + WAIT_GRACE).await;
     }
 
     /// Remembers when the owner admits this participant's next poll.

@@ -43,6 +43,12 @@ impl ClientAddr {
     pub fn bits(self) -> u128 {
         bits(self.0)
     }
+
+    /// The address that has these bits.
+    #[must_use]
+    pub fn from_bits(bits: u128) -> Self {
+        Self::new(IpAddr::V6(Ipv6Addr::from_bits(bits)))
+    }
 }
 
 /// Why a text is no block of addresses.

@@ -136,6 +136,29 @@ impl Refusal {
         Self::from(Code::RoomUnavailable.reject())
     }
 
+    /// No gateway of the room's home region answers; nothing is known to have happened.
+    #[must_use]
+    pub fn region_away(region: &str) -> Self {
+        let mut refusal = Self::room_unavailable();
+        refusal.message = Cow::Owned(format!(
+            "The rooms of region `{region}` cannot be reached from here right now; other rooms are \
+             not affected. Repeat the call shortly."
+        ));
+        refusal
+    }
+
+    /// A call that was forwarded to a region where its room is not at home: the regions files of
+    /// two regions differ. Nothing ran.
+    #[must_use]
+    pub const fn wrong_region() -> Self {
+        Self::new(
+            Class::WrongRegion,
+            "room_unavailable",
+            "Two regions do not agree on where this room is; tell the service's operator.",
+            true,
+        )
+    }
+
     /// The answer was lost after the call had been sent: it may have happened.
     #[must_use]
     pub const fn outcome_unknown() -> Self {
@@ -203,6 +226,28 @@ impl From<Reject> for Refusal {
     }
 }
 
+impl From<Refusal> for v1::Refusal {
+    fn from(refusal: Refusal) -> Self {
+        let fault = |fault: Fault| v1::Fault {
+            path: fault.path,
+            rule: fault.rule.into_owned(),
+            message: fault.message,
+        };
+        Self {
+            class: proto::class::number(refusal.class),
+            code: refusal.code.into_owned(),
+            message: refusal.message.into_owned(),
+            retryable: refusal.retryable,
+            retry_after_ms: refusal.retry_after_ms,
+            field: refusal.field.map(Cow::into_owned),
+            limit: refusal.limit,
+            faults: refusal.faults.into_iter().map(fault).collect(),
+            owner_hint: None,
+            view: 0,
+        }
+    }
+}
+
 impl From<v1::Refusal> for Refusal {
     fn from(refusal: v1::Refusal) -> Self {
         Self {
@@ -243,6 +288,7 @@ mod tests {
         });
         let direct = Refusal::from(reject.clone());
         assert_eq!(direct, Refusal::from(proto::class::refusal(reject)));
+        assert_eq!(direct, Refusal::from(v1::Refusal::from(direct.clone())), "to a peer and back");
         assert_eq!(direct.code, "text_too_long");
         assert_eq!(direct.faults.len(), 1);
     }

@@ -22,8 +22,10 @@ pub mod http;
 pub mod mcp;
 pub mod metrics;
 pub mod pages;
+pub mod region;
+mod relay;
 pub mod routing;
 mod running;
 pub mod upstream;
 
-pub use running::{Cluster, Gateway, Running, StartError};
+pub use running::{Cluster, Gateway, Peering, Ports, Running, StartError};

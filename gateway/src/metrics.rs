@@ -50,6 +50,8 @@ pub struct Metrics {
     pub view: IntGauge,
     /// Later views asked for because a node had seen one.
     pub view_refreshes: IntCounter,
+    /// Calls forwarded to other regions. Regions are few and named by the operator.
+    forwarded: IntCounterVec,
     /// Messages that wait to be put on a stream.
     pub link_queued: IntGauge,
     /// Open streams to nodes.
@@ -194,26 +196,21 @@ impl Metrics {
                 "roomring_gateway_inflight_blob_bytes",
                 "Bytes of uploads on their way to nodes.",
             )?,
-            retries: RETRY_CAUSES
-                .into_iter()
-                .map(|cause| new.retries(cause))
-                .collect::<Result<_, _>>()?,
+            retries: new.retries()?,
             hops: new.counter("roomring_gateway_hops_total", "Hints followed to another node.")?,
             held: new.gauge(
                 "roomring_gateway_held_calls",
                 "Calls held until their room has an owner that answers.",
             )?,
             held_refused: refused("held")?,
-            upstreams: UPSTREAM_STATES
-                .into_iter()
-                .map(|state| new.upstreams(state))
-                .collect::<Result<_, _>>()?,
+            upstreams: new.upstreams()?,
             view: new.gauge("roomring_gateway_view", "Number of the view that is followed.")?,
             view_refreshes: new.counter(
                 "roomring_gateway_view_refreshes_total",
                 "Later views asked for because a node had seen one.",
             )?,
             link_queued: link_queued(&new)?,
+            forwarded: forwarded(&new)?,
             links_open: new.gauge("roomring_gateway_links", "Open streams to nodes.")?,
             guard_cells: guard_cells(&new)?,
             link_reopens: new.counter(
@@ -251,6 +248,11 @@ impl Metrics {
         for (_, counter) in self.retries.iter().filter(|(known, _)| *known == cause) {
             counter.inc();
         }
+    }
+
+    /// A call goes to another region.
+    pub(crate) fn forwarded(&self, region: &str) {
+        self.forwarded.with_label_values(&[region]).inc();
     }
 
     /// Calls tried again for one of the causes.
@@ -293,6 +295,11 @@ const fn cause(failure: Failure) -> &'static str {
     }
 }
 
+fn forwarded(new: &Register<'_>) -> Result<IntCounterVec, prometheus::Error> {
+    let opts = Opts::new("roomring_gateway_forwarded_total", "Calls forwarded, by region.");
+    new.add(IntCounterVec::new(opts, &["region"])?)
+}
+
 struct Register<'a>(&'a Registry);
 
 impl Register<'_> {
@@ -301,22 +308,20 @@ impl Register<'_> {
         Ok(metric)
     }
 
-    fn retries(
-        &self,
-        cause: &'static str,
-    ) -> Result<(&'static str, IntCounter), prometheus::Error> {
-        let help = "Calls tried again, by why the last try came to nothing.";
-        let counter = self.counter_with("roomring_gateway_retries_total", help, "cause", cause)?;
-        Ok((cause, counter))
+    fn retries(&self) -> Result<Vec<(&'static str, IntCounter)>, prometheus::Error> {
+        let (name, help) = (
+            "roomring_gateway_retries_total",
+            "Calls tried again, by why the last try came to nothing.",
+        );
+        let of = |cause| Ok((cause, self.counter_with(name, help, "cause", cause)?));
+        RETRY_CAUSES.into_iter().map(of).collect()
     }
 
-    fn upstreams(
-        &self,
-        (state, word): (State, &str),
-    ) -> Result<(State, IntGauge), prometheus::Error> {
-        let help = "Nodes, by the state of the streams to them.";
-        let gauge = self.gauge_with("roomring_gateway_upstreams", help, "state", word)?;
-        Ok((state, gauge))
+    fn upstreams(&self) -> Result<Vec<(State, IntGauge)>, prometheus::Error> {
+        let (name, help) =
+            ("roomring_gateway_upstreams", "Nodes, by the state of the streams to them.");
+        let of = |(state, word)| Ok((state, self.gauge_with(name, help, "state", word)?));
+        UPSTREAM_STATES.into_iter().map(of).collect()
     }
 
     fn counter(&self, name: &str, help: &str) -> Result<IntCounter, prometheus::Error> {

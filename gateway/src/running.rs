@@ -20,8 +20,11 @@ use crate::handle::{KeyRing, RegionError, Sealer};
 use crate::http::{Edge, Settings, serve};
 use crate::mcp::tools::Catalog;
 use crate::metrics::Metrics;
-use crate::routing::{Dial, Refresh, Routes};
-use crate::upstream::{Transport, Upstream, channel};
+use crate::region::Regions;
+use crate::relay;
+use crate::routing::{Dial, Peers, Refresh, Routes};
+use crate::upstream::channel::{self, Tls};
+use crate::upstream::{Transport, Upstream};
 
 /// Why a gateway does not start.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +37,14 @@ pub enum StartError {
     Random,
     #[error("a listener has no address")]
     Listener(#[from] io::Error),
+    #[error(
+        "other regions are only reached with certificates: give --tls-cert, --tls-key, --tls-ca"
+    )]
+    PeersWithoutTls,
+    #[error("the certificates cannot be used; correct --tls-cert, --tls-key and --tls-ca")]
+    Tls(#[source] tonic::transport::Error),
+    #[error("the regions file was read for another region than --region")]
+    OtherRegion,
 }
 
 /// The edge of one process.
@@ -59,7 +70,8 @@ impl Gateway {
         let upstream = Upstream::start(node, config.link_streams, &metrics);
         let routes = Routes::single(upstream, config.inflight_max, Arc::clone(&metrics));
         let ports = Ports { listener, admin_listener };
-        serve_over(config, ports, keyring, routes, metrics, vec![own, registry]).await
+        let parts = Assembly { keyring, routes, metrics, registries: vec![own, registry] };
+        serve_over(config, ports, parts, None).await
     }
 
     /// As [`Gateway::start`], for a gateway in front of the nodes of a cluster: calls go to the
@@ -72,8 +84,24 @@ impl Gateway {
         cluster: Cluster,
         registry: Registry,
     ) -> Result<Running, StartError> {
+        let ports = Ports { listener, admin_listener };
+        Self::start_in_region(config, ports, keyring, cluster, None, registry).await
+    }
+
+    /// As [`Gateway::start_in_cluster`], where there are other regions too.
+    pub async fn start_in_region(
+        config: &Config,
+        ports: Ports,
+        keyring: KeyRing,
+        cluster: Cluster,
+        peering: Option<Peering>,
+        registry: Registry,
+    ) -> Result<Running, StartError> {
         let own = Registry::new();
         let metrics = Arc::new(Metrics::register(&own)?);
+        let of_peers = peering
+            .map(|peering| Abroad::new(peering, &cluster.channel, config, &metrics))
+            .transpose()?;
         let dial = dial(cluster.channel, config.link_streams, Arc::clone(&metrics));
         let routes = Routes::follow(
             cluster.views,
@@ -82,8 +110,46 @@ impl Gateway {
             config.inflight_max,
             Arc::clone(&metrics),
         );
-        let ports = Ports { listener, admin_listener };
-        serve_over(config, ports, keyring, routes, metrics, vec![own, registry]).await
+        let parts = Assembly { keyring, routes, metrics, registries: vec![own, registry] };
+        serve_over(config, ports, parts, of_peers).await
+    }
+}
+
+/// The other regions, as a gateway is told of them.
+#[derive(Debug)]
+pub struct Peering {
+    pub regions: Regions,
+    /// Where the gateways of other regions connect. They are believed what they say of their
+    /// clients' addresses, so that only holders of a certificate may.
+    pub listener: TcpListener,
+}
+
+/// The ways to other regions, opened, and the way from them.
+struct Abroad {
+    peers: Peers,
+    listener: TcpListener,
+    tls: Arc<Tls>,
+}
+
+impl Abroad {
+    fn new(
+        peering: Peering,
+        settings: &channel::Settings,
+        config: &Config,
+        metrics: &Arc<Metrics>,
+    ) -> Result<Self, StartError> {
+        let tls = settings.tls.clone().ok_or(StartError::PeersWithoutTls)?;
+        if peering.regions.own() != config.region {
+            return Err(StartError::OtherRegion);
+        }
+        let peers = Peers::open(peering.regions, |address| {
+            let client = channel::client(address, settings);
+            let logged = client.inspect_err(|error| {
+                tracing::error!(address, %error, "peer gateway not dialled");
+            });
+            logged.ok().map(|client| Upstream::start(&client, config.link_streams, metrics))
+        });
+        Ok(Self { peers, listener: peering.listener, tls })
     }
 }
 
@@ -105,7 +171,7 @@ impl std::fmt::Debug for Cluster {
 
 /// Opens streams to members by the address in the node table.
 fn dial(settings: channel::Settings, streams: usize, metrics: Arc<Metrics>) -> Dial {
-    Arc::new(move |member| match channel::client(&member.address, settings) {
+    Arc::new(move |member| match channel::client(&member.address, &settings) {
         Ok(client) => Some(Upstream::start(&client, streams, &metrics)),
         Err(error) => {
             let node = &member.incarnation.node;
@@ -115,9 +181,19 @@ fn dial(settings: channel::Settings, streams: usize, metrics: Arc<Metrics>) -> D
     })
 }
 
-struct Ports {
-    listener: TcpListener,
-    admin_listener: TcpListener,
+/// The ports of a gateway, bound.
+#[derive(Debug)]
+pub struct Ports {
+    pub listener: TcpListener,
+    pub admin_listener: TcpListener,
+}
+
+/// What a gateway is put together from, however it reaches its nodes.
+struct Assembly {
+    keyring: KeyRing,
+    routes: Routes,
+    metrics: Arc<Metrics>,
+    registries: Vec<Registry>,
 }
 
 /// Serves over the routes. The gateway's own metrics are registered apart: other parts of the
@@ -125,11 +201,10 @@ struct Ports {
 async fn serve_over(
     config: &Config,
     ports: Ports,
-    keyring: KeyRing,
-    routes: Routes,
-    metrics: Arc<Metrics>,
-    registries: Vec<Registry>,
+    parts: Assembly,
+    abroad: Option<Abroad>,
 ) -> Result<Running, StartError> {
+    let Assembly { keyring, routes, metrics, registries } = parts;
     let address = ports.listener.local_addr()?;
     let admin_address = ports.admin_listener.local_addr()?;
     let app_url = config
@@ -137,11 +212,16 @@ async fn serve_over(
         .as_deref()
         .map_or_else(|| format!("http://{address}"), |url| url.trim_end_matches('/').to_owned());
     routes.wait_open().await;
+    let (peers, entry) = match abroad {
+        Some(Abroad { peers, listener, tls }) => (peers, Some((listener, tls))),
+        None => (Peers::none(&config.region), None),
+    };
     let pipeline = Arc::new(Pipeline::new(
         config,
         Parts {
             sealer: Sealer::new(&config.region, keyring)?,
             routes,
+            peers,
             clock: Clock::machine(),
             metrics: Arc::clone(&metrics),
             app_url: app_url.clone(),
@@ -155,10 +235,13 @@ async fn serve_over(
         &app_url,
     ));
     let (stop, end) = (CancellationToken::new(), CancellationToken::new());
+    let relay = entry
+        .map(|(listener, tls)| relay::serve(listener, &tls, Arc::clone(&pipeline), stop.clone()))
+        .transpose()?;
     let admin = admin(Arc::clone(&pipeline), &edge, metrics, registries);
     let admin = tokio::spawn(admin.serve(ports.admin_listener, end.clone()));
     let edge = tokio::spawn(serve(ports.listener, edge, stop.clone()));
-    Ok(Running { address, admin_address, pipeline, stop, end, edge, admin })
+    Ok(Running { address, admin_address, pipeline, stop, end, edge, relay, admin })
 }
 
 fn admin(
@@ -190,6 +273,8 @@ pub struct Running {
     /// Nothing at all from now on.
     end: CancellationToken,
     edge: JoinHandle<bool>,
+    /// Serves the gateways of other regions.
+    relay: Option<JoinHandle<()>>,
     admin: JoinHandle<()>,
 }
 
@@ -213,8 +298,12 @@ impl Running {
         self.stop.cancel();
         self.pipeline.end_waits();
         let finished = tokio::time::timeout_at(deadline, &mut self.edge).await;
+        let relayed = match &mut self.relay {
+            Some(relay) => tokio::time::timeout_at(deadline, relay).await.is_ok(),
+            None => true,
+        };
         self.end.cancel();
-        matches!(finished, Ok(Ok(true)))
+        relayed && matches!(finished, Ok(Ok(true)))
     }
 }
 
@@ -223,6 +312,9 @@ impl Drop for Running {
         self.stop.cancel();
         self.end.cancel();
         self.edge.abort();
+        if let Some(relay) = &self.relay {
+            relay.abort();
+        }
         self.admin.abort();
     }
 }

@@ -9,7 +9,7 @@ use gateway::handle::{KeyRing, Sealer};
 use gateway::http::{Edge, Settings, serve};
 use gateway::mcp::tools::Catalog;
 use gateway::metrics::Metrics;
-use gateway::routing::Routes;
+use gateway::routing::{Peers, Routes};
 use gateway::upstream::Upstream;
 use object::{ObjectId, ParticipantId};
 use prometheus::Registry;
@@ -65,6 +65,7 @@ async fn served(listener: std::net::TcpListener, sealer: Sealer) {
     let parts = Parts {
         sealer,
         routes: Routes::single(upstream, config.inflight_max, Arc::clone(&metrics)),
+        peers: Peers::none("local"),
         clock: Clock::machine(),
         metrics,
         app_url: "http://127.0.0.1:8080".to_owned(),

@@ -31,10 +31,12 @@ impl Fresh {
         })
     }
 
-    /// A fresh room's id (rooms 6.4, ours 21).
-    pub(super) fn room(&self) -> Result<ObjectId, Refusal> {
-        ObjectId::new(room::KIND, &room::names::fresh_room_id(self.room))
-            .map_err(|_bad_id| Refusal::no_random())
+    /// A fresh room's id (rooms 6.4, ours 21), with the region's name before it where there are
+    /// several.
+    pub(super) fn room(&self, region: Option<&str>) -> Result<ObjectId, Refusal> {
+        let id = room::names::fresh_room_id(self.room);
+        let id = region.map_or_else(|| id.clone(), |region| format!("{region}.{id}"));
+        ObjectId::new(room::KIND, &id).map_err(|_bad_id| Refusal::no_random())
     }
 }
 
@@ -48,7 +50,9 @@ mod tests {
         assert_ne!(one.request, two.request);
         assert_ne!(one.participant, two.participant);
         assert_ne!(one.nonce, two.nonce);
-        assert_ne!(one.room().unwrap(), two.room().unwrap());
+        assert_ne!(one.room(None).unwrap(), two.room(None).unwrap());
+        let (plain, home) = (one.room(None).unwrap(), one.room(Some("eu")).unwrap());
+        assert_eq!(home.name(), format!("eu.{}", plain.name()));
         assert_eq!(one.participant.to_string().as_bytes()[14], b'4');
     }
 }

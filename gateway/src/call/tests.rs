@@ -1,5 +1,6 @@
 mod bench;
 mod canary;
+mod regions;
 
 use futures_util::FutureExt as _;
 use object::{Class, Reject};

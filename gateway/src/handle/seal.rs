@@ -122,6 +122,18 @@ impl Sealer {
         Handle(URL_SAFE_NO_PAD.encode(&raw))
     }
 
+    /// The region that a handle says it was minted in, whoever wrote it: only good for asking
+    /// that region. `None` if it is no handle at all.
+    #[must_use]
+    pub fn tag(text: &str) -> Option<String> {
+        if text.len() > HANDLE_CHARS_MAX {
+            return None;
+        }
+        let raw = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let parts = Parts::split(&raw)?;
+        std::str::from_utf8(parts.region).ok().map(str::to_owned)
+    }
+
     /// Opens a handle: exact alphabet, exact length, known version, own region, key in the ring,
     /// whole seal. Touches nothing outside this process.
     pub fn open(&self, text: &str) -> Result<Opened, OpenError> {

@@ -57,7 +57,7 @@ impl<'a> Course<'a> {
             request,
             started: clock::now(),
             failed_at: None,
-            number: 1,
+            number: request.attempt,
             doubts: 0,
             hops: 0,
             pauses: 0,
@@ -160,11 +160,12 @@ impl<'a> Course<'a> {
             blob: request.blob.clone(),
             request: Bytes::copy_from_slice(&request.request.0.to_be_bytes()),
             attempt: self.number,
-            age_ms: millis(now.duration_since(self.started)),
+            age_ms: millis(request.age + now.duration_since(self.started)),
             deadline_ms: millis(remaining.saturating_sub(DEADLINE_MARGIN)).max(1),
             view: target.view,
             hops: self.hops,
             connection: 0,
+            forwarded: None,
         }
     }
 

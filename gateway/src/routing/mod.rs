@@ -4,6 +4,7 @@
 //! view is asked; the view is a hint, and the node that is asked says so if it does not own the
 //! room (cluster 2.10).
 
+mod abroad;
 mod course;
 mod held;
 mod view;
@@ -15,6 +16,8 @@ use membership::Now;
 use object::ObjectId;
 use tokio::sync::watch;
 
+pub(crate) use self::abroad::Abroad;
+pub use self::abroad::Peers;
 pub use self::held::HELD_PER_ROOM_MAX;
 pub use self::view::{Dial, Refresh};
 
@@ -85,12 +88,20 @@ impl Routes {
     /// Sends a call to whoever owns its room, repeats it where that is safe, and says what came
     /// of it before the deadline. Dropping the future cancels the call at the node.
     pub async fn call(&self, request: &Request) -> Reply {
-        let Some(_slot) = Slot::take(&self.inner) else {
-            self.inner.metrics.overloaded.inc();
+        let Some(_slot) = self.enter() else {
             return Reply { result: Err(Refusal::overloaded()), next_wait_ms: None };
         };
         self.inner.budget.earn();
         Course::new(&self.inner, request).run().await
+    }
+
+    /// A place among the calls on their way, until it is dropped.
+    pub(crate) fn enter(&self) -> Option<Slot<'_>> {
+        let slot = Slot::take(&self.inner);
+        if slot.is_none() {
+            self.inner.metrics.overloaded.inc();
+        }
+        slot
     }
 
     /// Whether calls can be sent at all: some node takes them.
@@ -149,7 +160,7 @@ impl Nodes {
 }
 
 /// One of the calls in flight.
-struct Slot<'a>(&'a Inner);
+pub(crate) struct Slot<'a>(&'a Inner);
 
 impl<'a> Slot<'a> {
     fn take(inner: &'a Inner) -> Option<Self> {

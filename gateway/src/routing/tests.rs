@@ -45,6 +45,8 @@ fn request(args: &str) -> Request {
         args: Bytes::copy_from_slice(args.as_bytes()),
         blob: None,
         request: RequestId(9),
+        attempt: 1,
+        age: Duration::ZERO,
         repeatable: true,
         harmless: false,
         wait: false,

@@ -78,3 +78,79 @@ async fn a_bad_region_is_refused_at_the_start() {
     .await;
     assert!(matches!(started, Err(StartError::Region(_))));
 }
+
+/// The certificates in `tls/`.
+fn tls(certificate: &[u8], key: &[u8], authority: &[u8]) -> channel::Settings {
+    let [certificate, key, authority] = [certificate, key, authority].map(<[u8]>::to_vec);
+    let tls = Some(Arc::new(Tls { certificate, key, authority }));
+    channel::Settings { tls, ..channel::Settings::default() }
+}
+
+fn peer() -> channel::Settings {
+    let ca = include_bytes!("tls/ca.pem");
+    tls(include_bytes!("tls/peer.pem"), include_bytes!("tls/peer.key"), ca)
+}
+
+/// A gateway of region `us`, in a cluster without nodes.
+async fn us(peers: TcpListener, channel: channel::Settings) -> Result<Running, StartError> {
+    let listen = || TcpListener::bind("127.0.0.1:0");
+    let ports =
+        Ports { listener: listen().await.unwrap(), admin_listener: listen().await.unwrap() };
+    let file = r#"{"default_region":"eu","regions":{"eu":["127.0.0.1:1"],"us":[]}}"#;
+    let regions = Regions::parse("us", file).unwrap();
+    let config = Config { region: "us".to_owned(), ..Config::default() };
+    let views = watch::channel(Arc::new(Now::nobody())).1;
+    let cluster = Cluster { views, refresh: Arc::new(|_view| {}), channel };
+    let peering = Some(Peering { regions, listener: peers });
+    let keys = KeyRing::ephemeral().unwrap();
+    Gateway::start_in_region(&config, ports, keys, cluster, peering, Registry::new()).await
+}
+
+#[tokio::test]
+async fn only_holders_of_a_certificate_enter_from_another_region() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let running = us(listener, peer()).await.unwrap();
+    let stranger = || {
+        let ca = include_bytes!("tls/ca.pem");
+        tls(include_bytes!("tls/stranger.pem"), include_bytes!("tls/stranger.key"), ca)
+    };
+    let deceived = {
+        let other = include_bytes!("tls/other-ca.pem");
+        tls(include_bytes!("tls/peer.pem"), include_bytes!("tls/peer.key"), other)
+    };
+    for (settings, enters) in [
+        (peer(), true),
+        (stranger(), false),
+        // One who trusts another authority does not talk to us.
+        (deceived, false),
+        (channel::Settings::default(), false),
+        (peer(), true),
+    ] {
+        let metrics = Arc::new(Metrics::register(&Registry::new()).unwrap());
+        let client = channel::client(&address, &settings).unwrap();
+        let upstream = Upstream::start(&client, 1, &metrics);
+        if enters {
+            let open = tokio::time::timeout(Duration::from_secs(10), upstream.opened()).await;
+            assert!(open.is_ok(), "a peer enters");
+            continue;
+        }
+        let tried = async {
+            while metrics.link_reopens.get() < 2 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), tried).await.expect("it is refused");
+        assert!(!upstream.is_open());
+    }
+    assert!(running.drain(clock::now() + Duration::from_secs(10)).await);
+}
+
+#[tokio::test]
+async fn other_regions_need_certificates() {
+    let listener = || TcpListener::bind("127.0.0.1:0");
+    let plain = us(listener().await.unwrap(), channel::Settings::default()).await;
+    assert!(matches!(plain, Err(StartError::PeersWithoutTls)));
+    let unreadable = us(listener().await.unwrap(), tls(b"x", b"y", b"z")).await;
+    assert!(matches!(unreadable, Err(StartError::Tls(_))));
+}

@@ -4,10 +4,14 @@
 //! Without keep-alive a node whose machine is gone, or whose packets are dropped, looks alive for
 //! as long as the kernel retransmits.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use proto::v1::room_node_client::RoomNodeClient;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::{
+    Certificate, Channel, ClientTlsConfig, Endpoint, Identity, ServerTlsConfig,
+};
 
 /// Largest message of a link: a call with its blob, and room for the envelope. Not below the
 /// node's own bound.
@@ -19,7 +23,7 @@ const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 
 /// How a node's silence is told from its absence.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// How long the connection may take.
     pub connect_timeout: Duration,
@@ -27,6 +31,43 @@ pub struct Settings {
     pub keep_alive_interval: Duration,
     /// How long the answer to a probe may take.
     pub keep_alive_timeout: Duration,
+    /// Both sides show certificates of one authority; `None` for a network that is trusted.
+    pub tls: Option<Arc<Tls>>,
+}
+
+/// What `--tls-cert`, `--tls-key` and `--tls-ca` name, as PEM.
+pub struct Tls {
+    /// Shown to the other side, whichever opened the connection.
+    pub certificate: Vec<u8>,
+    pub key: Vec<u8>,
+    /// Whose certificates are accepted, and no others.
+    pub authority: Vec<u8>,
+}
+
+// The key is a secret.
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tls(..)")
+    }
+}
+
+impl Tls {
+    fn identity(&self) -> Identity {
+        Identity::from_pem(&self.certificate, &self.key)
+    }
+
+    /// For the side that connects: the other's certificate must name the host that was dialled.
+    fn client(&self) -> ClientTlsConfig {
+        let authority = Certificate::from_pem(&self.authority);
+        ClientTlsConfig::new().ca_certificate(authority).identity(self.identity())
+    }
+
+    /// For the side that listens: whoever shows no certificate is turned away.
+    #[must_use]
+    pub fn server(&self) -> ServerTlsConfig {
+        let authority = Certificate::from_pem(&self.authority);
+        ServerTlsConfig::new().identity(self.identity()).client_ca_root(authority)
+    }
 }
 
 impl Default for Settings {
@@ -37,19 +78,29 @@ impl Default for Settings {
             // that is gone is on its way again when the lease ends.
             keep_alive_interval: Duration::from_secs(2),
             keep_alive_timeout: Duration::from_secs(2),
+            tls: None,
         }
     }
 }
 
-/// Why a node's address cannot be dialled.
+/// Why a node cannot be dialled.
 #[derive(Debug, thiserror::Error)]
-#[error("a node advertises an address that is no HOST:PORT; correct its --advertise")]
-pub struct AddressError(#[source] tonic::transport::Error);
+pub enum DialError {
+    #[error("the address is no HOST:PORT; correct the node's --advertise, or the regions file")]
+    Address(#[source] tonic::transport::Error),
+    #[error("the certificates cannot be used; correct --tls-cert, --tls-key and --tls-ca")]
+    Tls(#[source] tonic::transport::Error),
+}
 
 /// A client of the node at `address` (`HOST:PORT`), which connects when it is first used and
 /// again whenever the connection was lost. Must be called within a tokio runtime.
-pub fn client(address: &str, settings: Settings) -> Result<RoomNodeClient<Channel>, AddressError> {
-    let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(AddressError)?;
+pub fn client(address: &str, settings: &Settings) -> Result<RoomNodeClient<Channel>, DialError> {
+    let scheme = if settings.tls.is_some() { "https" } else { "http" };
+    let mut endpoint =
+        Endpoint::from_shared(format!("{scheme}://{address}")).map_err(DialError::Address)?;
+    if let Some(tls) = &settings.tls {
+        endpoint = endpoint.tls_config(tls.client()).map_err(DialError::Tls)?;
+    }
     let channel = endpoint
         .connect_timeout(settings.connect_timeout)
         .tcp_nodelay(true)

@@ -187,6 +187,11 @@ impl Link {
         draining
     }
 
+    #[cfg(test)]
+    pub(super) fn cut(&self) {
+        self.close();
+    }
+
     /// The view in which the node drains, if it has said so.
     pub(super) fn draining_view(&self) -> Option<u64> {
         self.lock().draining

@@ -39,6 +39,10 @@ pub struct Request {
     pub args: Bytes,
     pub blob: Option<Bytes>,
     pub request: RequestId,
+    /// Number of its first sending from here: above 1 where it may have run already.
+    pub attempt: u32,
+    /// How long ago it was sent first, before it came here.
+    pub age: Duration,
     /// The room recognises the request id: sending the call twice changes nothing twice.
     pub repeatable: bool,
     /// A lost answer leaves nothing in doubt (reads, waits).
@@ -150,6 +154,12 @@ impl Upstream {
     #[must_use]
     pub fn queued(&self) -> usize {
         self.inner.links.iter().map(Link::queued).sum()
+    }
+
+    /// Ends all streams now, as a network would.
+    #[cfg(test)]
+    pub(crate) fn cut(&self) {
+        self.inner.links.iter().for_each(Link::cut);
     }
 
     /// Waits a moment for a stream to open.

@@ -66,6 +66,13 @@ static PARK_META: OpMeta = OpMeta {
 };
 static SEND_META: OpMeta = meta("send_text", Address::Handle, object::Guard::Call(1));
 
+/// All tools, as a catalog has them.
+pub(super) fn tools() -> Vec<Tool> {
+    let all =
+        [&JOIN_META, &CREATE_META, &INFO_META, &WAIT_META, &UPLOAD_META, &LEGACY_META, &SEND_META];
+    all.into_iter().map(tool).collect()
+}
+
 const fn tool(meta: &'static OpMeta) -> Tool {
     Tool {
         meta,
@@ -108,7 +115,7 @@ pub(super) struct Bench {
     pub(super) node: Arc<FakeNode>,
     client: Client,
     keys: KeyRing,
-    pub(super) pipeline: Pipeline,
+    pub(super) pipeline: Arc<Pipeline>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) registry: Registry,
     pub(super) clock: Clock,
@@ -135,20 +142,42 @@ impl Bench {
     }
 
     async fn over(node: Arc<FakeNode>, client: Client, keys: KeyRing, clock: Clock) -> Self {
+        Self::with_peers(node, client, keys, clock, |_metrics| Peers::none("local")).await
+    }
+
+    /// A gateway with keys of its own in a region among others.
+    pub(super) async fn in_region(
+        script: impl FnMut(&v1::Call) -> Act + Send + 'static,
+        peers: impl FnOnce(&Arc<Metrics>) -> Peers,
+    ) -> Self {
+        let (node, client, _cancels) = FakeNode::start(script);
+        let keys = KeyRing::ephemeral().unwrap();
+        Self::with_peers(node, client, keys, Clock::hand(), peers).await
+    }
+
+    async fn with_peers(
+        node: Arc<FakeNode>,
+        client: Client,
+        keys: KeyRing,
+        clock: Clock,
+        peers: impl FnOnce(&Arc<Metrics>) -> Peers,
+    ) -> Self {
         let registry = Registry::new();
         let metrics = Arc::new(Metrics::register(&registry).unwrap());
         let upstream = Upstream::start(&client, 1, &metrics);
         let routes = Routes::single(upstream, 100, Arc::clone(&metrics));
         routes.wait_open().await;
+        let peers = peers(&metrics);
         let parts = Parts {
-            sealer: Sealer::new("local", keys.clone()).unwrap(),
+            sealer: Sealer::new(peers.regions().own(), keys.clone()).unwrap(),
             routes,
+            peers,
             clock: clock.clone(),
             metrics: Arc::clone(&metrics),
             app_url: "https://rooms.test".to_owned(),
             seed: 42,
         };
-        let pipeline = Pipeline::new(&Config::default(), parts);
+        let pipeline = Arc::new(Pipeline::new(&Config::default(), parts));
         Self { node, client, keys, pipeline, metrics, registry, clock }
     }
 
@@ -167,6 +196,12 @@ impl Bench {
         let arguments: &RawValue = serde_json::from_str(args).unwrap();
         let deadline = clock::now() + within;
         let client = ClientAddr::LOOPBACK;
+        self.pipeline.call(ToolCall { tool, arguments, client, deadline }).await
+    }
+
+    pub(super) async fn call_by(&self, tool: &Tool, args: &str, client: ClientAddr) -> Outcome {
+        let arguments: &RawValue = serde_json::from_str(args).unwrap();
+        let deadline = clock::now() + Duration::from_secs(60);
         self.pipeline.call(ToolCall { tool, arguments, client, deadline }).await
     }
 
