@@ -10,7 +10,7 @@ use object::{Millis, ObjectId};
 use room_node::store::embedded::{Embedded, Options, Sync};
 use room_node::store::{Append, Appended, Fence, Store as _};
 
-use crate::harness::{START, append, block_on, claim, object, open, snapshot};
+use crate::harness::{START, append, block_on, claim, object, open, snapshot, starting};
 
 const ROOMS: usize = 8;
 const KILLS: usize = 10;
@@ -118,7 +118,7 @@ pub(crate) fn spawn(dir: &Path, period_ms: Option<u64>) -> Child {
     if let Some(ms) = period_ms {
         command.env(PERIOD_MS, ms.to_string());
     }
-    command.spawn().unwrap()
+    starting(|| command.spawn()).unwrap()
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use object::{BlobId, KindTag, Millis, ObjectId, ParticipantId};
@@ -61,7 +61,21 @@ impl Subject {
     }
 }
 
+/// Held while a process is started and while a directory is opened: between fork and exec a child
+/// holds the locks of its parent, so that a directory just closed looks taken.
+static STARTING: Mutex<()> = Mutex::new(());
+
+/// Starts a process while no directory is being opened.
+pub(crate) fn starting<T>(start: impl FnOnce() -> T) -> T {
+    let _held = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    start()
+}
+
 pub(crate) fn open(dir: &Path, now: Millis) -> Arc<Embedded> {
+    starting(|| open_at_once(dir, now))
+}
+
+fn open_at_once(dir: &Path, now: Millis) -> Arc<Embedded> {
     Embedded::open(&Options::new(dir, Sync::Always, now)).expect("the store opens")
 }
 

@@ -8,10 +8,10 @@ use object::Millis;
 use room_node::store::embedded::{Embedded, OpenError, Options, Sync};
 use room_node::store::{Appended, Error, Store as _};
 
-use crate::harness::{START, append, block_on, claim, node, object, open, put, request};
+use crate::harness::{START, append, block_on, claim, node, object, open, put, request, starting};
 
 fn try_open(dir: &Path) -> Result<std::sync::Arc<Embedded>, OpenError> {
-    Embedded::open(&Options::new(dir, Sync::Always, START))
+    starting(|| Embedded::open(&Options::new(dir, Sync::Always, START)))
 }
 
 /// Every file of a directory with its content.

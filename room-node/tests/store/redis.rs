@@ -17,7 +17,7 @@ use room_node::store::{
 use tokio::sync::watch;
 
 use crate::harness::{
-    START, append, block_on, claim, frame, node, object, put, request, snapshot, who,
+    START, append, block_on, claim, frame, node, object, put, request, snapshot, starting, who,
 };
 use crate::timed::{all_buckets, due_key, key, link, raw, store};
 
@@ -31,7 +31,7 @@ struct Rig {
 
 impl Rig {
     async fn start() -> Self {
-        let server = Server::start(&["--appendonly", "yes"]).expect("redis-server");
+        let server = starting(|| Server::start(&["--appendonly", "yes"])).expect("redis-server");
         let link = link(&server, Durability::D1).await;
         let (store, raw) = (store(&link, all_buckets()), raw(&server));
         Self { server, link, store, raw }
@@ -371,7 +371,7 @@ fn an_owner_may_have_any_name() {
 fn the_functions_run_as_scripts_too() {
     block_on(async {
         let args = ["--appendonly", "yes", "--rename-command", "FUNCTION", ""];
-        let server = Server::start(&args).expect("redis-server");
+        let server = starting(|| Server::start(&args)).expect("redis-server");
         let store = store(&link(&server, Durability::D1).await, all_buckets());
         let room = object("scripts");
         let fence = furnished(&*store, &room).await;

@@ -12,7 +12,9 @@ use redis_link::{Durability, RedisLink};
 use room_node::store::redis::{LostAcked, RedisStore};
 use room_node::store::{Appended, Claimed, Error, Fence, Store};
 
-use crate::harness::{START, append, block_on, claim, node, object, put, request, snapshot, who};
+use crate::harness::{
+    START, append, block_on, claim, node, object, put, request, snapshot, starting, who,
+};
 use crate::timed::{all_buckets, due_key, key, link, link_to, raw, store};
 
 /// How long a condition is waited for that a server brings about.
@@ -35,7 +37,8 @@ async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
 fn replica_of(server: &Server) -> Server {
     let address = server.address();
     let port = address.port.to_string();
-    Server::start(&["--appendonly", "yes", "--replicaof", &address.host, &port]).expect("a replica")
+    starting(|| Server::start(&["--appendonly", "yes", "--replicaof", &address.host, &port]))
+        .expect("a replica")
 }
 
 fn info(raw: &mut Connection, field: &str) -> String {
@@ -49,7 +52,8 @@ fn info(raw: &mut Connection, field: &str) -> String {
 #[test]
 fn a_late_append_of_a_lost_claim_is_refused_though_the_epochs_are_equal() {
     block_on(async {
-        let mut primary = Server::start(&["--appendonly", "yes"]).expect("redis-server");
+        let mut primary =
+            starting(|| Server::start(&["--appendonly", "yes"])).expect("redis-server");
         let replica = replica_of(&primary);
         let mut behind = raw(&replica);
         let before = store(&link(&primary, Durability::D1).await, all_buckets());
@@ -86,7 +90,7 @@ fn a_late_append_of_a_lost_claim_is_refused_though_the_epochs_are_equal() {
 #[test]
 fn a_late_append_after_a_refence_is_refused() {
     block_on(async {
-        let server = Server::start(&["--appendonly", "yes"]).expect("redis-server");
+        let server = starting(|| Server::start(&["--appendonly", "yes"])).expect("redis-server");
         let store = store(&link(&server, Durability::D1).await, all_buckets());
         let room = object("late");
         let old = claim(&*store, &room, 1).await.fence;
@@ -101,7 +105,7 @@ fn a_late_append_after_a_refence_is_refused() {
 #[test]
 fn a_full_redis_refuses_before_any_effect() {
     block_on(async {
-        let server = Server::start(&["--appendonly", "yes"]).expect("redis-server");
+        let server = starting(|| Server::start(&["--appendonly", "yes"])).expect("redis-server");
         let store = store(&link(&server, Durability::D1).await, all_buckets());
         let mut raw = raw(&server);
         let room = object("full");
@@ -205,7 +209,7 @@ impl Written {
 fn everything_acknowledged_survives_kill_9_of_redis() {
     block_on(async {
         let args = ["--appendonly", "yes", "--appendfsync", "always"];
-        let mut server = Server::start(&args).expect("redis-server");
+        let mut server = starting(|| Server::start(&args)).expect("redis-server");
         let store = store(&link(&server, Durability::D2).await, all_buckets());
         let mut writers = Vec::new();
         for number in 0..WRITERS {
@@ -224,7 +228,7 @@ fn everything_acknowledged_survives_kill_9_of_redis() {
                 let goal = kill * APPENDS_BETWEEN;
                 until("the writers get on", async || (told.get() >= goal).then_some(())).await;
                 server.kill();
-                server.run().expect("redis-server starts again");
+                starting(|| server.run()).expect("redis-server starts again");
             }
             let goal = told.get() + APPENDS_BETWEEN;
             until("the writers get on", async || (told.get() >= goal).then_some(())).await;
@@ -289,7 +293,7 @@ async fn reconnects(link: &RedisLink, store: &RedisStore, room: &ObjectId) {
 #[test]
 fn a_primary_that_went_back_is_told_and_what_was_lost_is_kept() {
     block_on(async {
-        let server = Server::start(&["--appendonly", "yes"]).expect("redis-server");
+        let server = starting(|| Server::start(&["--appendonly", "yes"])).expect("redis-server");
         let link = link(&server, Durability::D1).await;
         let store = store(&link, all_buckets());
         let mut raw = raw(&server);
@@ -349,7 +353,7 @@ fn an_owner_that_asks_for_its_fence_hears_that_acknowledged_events_went() {
 #[test]
 fn a_claim_that_finds_less_than_was_acknowledged_tells_it() {
     block_on(async {
-        let server = Server::start(&["--appendonly", "yes"]).expect("redis-server");
+        let server = starting(|| Server::start(&["--appendonly", "yes"])).expect("redis-server");
         let store = store(&link(&server, Durability::D1).await, all_buckets());
         let mut raw = raw(&server);
         let (room, fence) = written(&store, "claimed").await;
@@ -387,7 +391,7 @@ const REPLICATED: [&str; 6] =
 #[test]
 fn a_failover_that_loses_an_acknowledged_event_is_told() {
     block_on(async {
-        let mut set = Sentinel::start(&REPLICATED).expect("redis-server");
+        let mut set = starting(|| Sentinel::start(&REPLICATED)).expect("redis-server");
         let link = link_to(&set.url(), Durability::D1).await;
         let store = store(&link, all_buckets());
         let (room, fence) = written(&store, "failed over").await;

@@ -21,7 +21,7 @@ use room_node::store::{
 };
 use tokio::sync::watch;
 
-use crate::harness::START;
+use crate::harness::{START, starting};
 
 static LIBRARIES: &[Library] = &[LIBRARY];
 
@@ -93,7 +93,7 @@ impl std::fmt::Debug for Timed {
 
 impl Timed {
     pub(crate) async fn start() -> Self {
-        let server = Server::start(&["--appendonly", "yes"]).expect("redis-server");
+        let server = starting(|| Server::start(&["--appendonly", "yes"])).expect("redis-server");
         let link = link(&server, Durability::D1).await;
         let ends = Ends { raw: raw(&server), now: START, ends: HashMap::new() };
         let store = store(&link, all_buckets());

@@ -17,7 +17,7 @@ use room_node::store::embedded::{Embedded, OpenError, Options, Sync};
 use room_node::store::{Appended, Store as _};
 use tempfile::TempDir;
 
-use crate::harness::{START, append, block_on, claim, object, open};
+use crate::harness::{START, append, block_on, claim, object, open, starting};
 
 /// Every file of a directory with its content.
 fn content(dir: &Path, under: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
@@ -38,7 +38,7 @@ fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 fn try_open(dir: &Path) -> Result<Arc<Embedded>, OpenError> {
-    Embedded::open(&Options::new(dir, Sync::Always, START))
+    starting(|| Embedded::open(&Options::new(dir, Sync::Always, START)))
 }
 
 /// In memory where there is such a place: hundreds of directories are synced here.
