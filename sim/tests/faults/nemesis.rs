@@ -24,6 +24,8 @@ const LOOK: Duration = Duration::from_millis(20);
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
     Kill(Role),
+    /// SIGKILL, and away for some seconds: longer than a node lease, so that others take over.
+    Lose(Role, u64),
     /// SIGSTOP, and SIGCONT after some seconds.
     Stop(Role, u64),
     /// SIGTERM and a new start.
@@ -54,8 +56,9 @@ const ALONE: [Fault; 3] =
     [Fault::Kill(Role::Gateway), Fault::Stop(Role::Gateway, 2), Fault::Restart(Role::Gateway)];
 
 /// What can befall the cluster.
-const CLUSTER: [Fault; 22] = [
+const CLUSTER: [Fault; 23] = [
     Fault::Kill(Role::Node),
+    Fault::Lose(Role::Node, 10),
     Fault::Stop(Role::Node, 2),
     Fault::Stop(Role::Node, 8),
     Fault::Kill(Role::Gateway),
@@ -112,7 +115,8 @@ pub(crate) async fn strike(
         let begin = log.now();
         let victim = inflict(cluster, fault, &mut rng).await;
         let healed = log.now();
-        let dark = recovered(log, rooms, healed).await;
+        let (dark, ended) = recovered(cluster, log, rooms, healed).await;
+        let victim = [vec![victim], ended].concat().join(", ");
         let kind = fault.name();
         let s = |from: u64, to: u64| (to - from) as f64 / 1e6;
         println!(
@@ -124,18 +128,36 @@ pub(crate) async fn strike(
         );
         struck.push(Struck { kind, victim, begin, healed, dark });
         sleep_until(Instant::now() + QUIET).await;
+        // A node may take a moment to find that its node lease has ended.
+        for ended in revive(cluster) {
+            println!("           {ended}");
+        }
     }
     struck
 }
 
-/// Waits until every room has answered since; the rooms that have not when time is over.
-async fn recovered(log: &Log, rooms: &[String], since: u64) -> Vec<String> {
+fn revive(cluster: &mut Cluster) -> Vec<String> {
+    let servers = cluster.nodes.iter_mut().chain(&mut cluster.gateways);
+    block_in_place(|| servers.filter_map(Process::revive).collect())
+}
+
+/// Waits until every room has answered since, and starts again whatever has ended by itself: a node
+/// that finds its node lease ended does. Returns the rooms that have not answered in time, and the
+/// processes that have ended.
+async fn recovered(
+    cluster: &mut Cluster,
+    log: &Log,
+    rooms: &[String],
+    since: u64,
+) -> (Vec<String>, Vec<String>) {
     let give_up = Instant::now() + RECOVERY;
     let all: BTreeSet<String> = rooms.iter().cloned().collect();
+    let mut ended = Vec::new();
     loop {
+        ended.extend(revive(cluster));
         let dark: Vec<String> = all.difference(&log.answered_since(since)).cloned().collect();
         if dark.is_empty() || Instant::now() > give_up {
-            return dark;
+            return (dark, ended);
         }
         sleep_until(Instant::now() + LOOK).await;
     }
@@ -144,12 +166,12 @@ async fn recovered(log: &Log, rooms: &[String], since: u64) -> Vec<String> {
 async fn inflict(cluster: &mut Cluster, fault: Fault, rng: &mut Rng) -> String {
     match fault {
         Fault::Kill(role) => {
-            let victim = chosen(cluster, role, rng);
-            block_in_place(|| victim.kill());
             // A supervisor needs a moment, too.
-            sleep_until(Instant::now() + Duration::from_millis(rng.u64(100..2_000))).await;
-            block_in_place(|| victim.start());
-            victim.name.clone()
+            let moment = Duration::from_millis(rng.u64(100..2_000));
+            kill(chosen(cluster, role, rng), moment).await
+        }
+        Fault::Lose(role, seconds) => {
+            kill(chosen(cluster, role, rng), Duration::from_secs(seconds)).await
         }
         Fault::Stop(role, seconds) => {
             let victim = chosen(cluster, role, rng);
@@ -190,6 +212,13 @@ async fn inflict(cluster: &mut Cluster, fault: Fault, rng: &mut Rng) -> String {
     }
 }
 
+async fn kill(victim: &mut Process, away: Duration) -> String {
+    block_in_place(|| victim.kill());
+    sleep_until(Instant::now() + away).await;
+    block_in_place(|| victim.start());
+    victim.name.clone()
+}
+
 /// How the process ended, where it did not end well.
 fn restart(process: &mut Process) -> String {
     let code = process.terminate();
@@ -215,6 +244,7 @@ impl Fault {
     pub(crate) fn name(self) -> String {
         match self {
             Self::Kill(role) => format!("kill -9 {role:?}"),
+            Self::Lose(role, seconds) => format!("kill -9 {role:?}, back after {seconds} s"),
             Self::Stop(role, seconds) => format!("SIGSTOP {role:?} {seconds} s"),
             Self::Restart(role) => format!("restart {role:?}"),
             Self::Roll(role) => format!("rolling restart {role:?}"),

@@ -90,6 +90,13 @@ impl Process {
         lines.into_iter().rev().collect::<Vec<_>>().join("\n")
     }
 
+    /// Starts it again if it has ended by itself, as a supervisor does; says so then.
+    pub(crate) fn revive(&mut self) -> Option<String> {
+        let status = self.child.as_mut().unwrap().try_wait().unwrap()?;
+        self.start();
+        Some(format!("{} ended by itself ({status})", self.name))
+    }
+
     /// SIGKILL, and the end of the process.
     pub(crate) fn kill(&mut self) {
         let mut child = self.child.take().unwrap();
