@@ -77,7 +77,7 @@ struct Link<O: Object> {
     host: Host<O>,
     outbox: Arc<Outbox>,
     calls: Calls,
-    /// At most `subscribers_max`: only those that the host has attached.
+    /// At most `subscribers_max`: one that the host has closed stays until the gateway detaches it.
     connections: HashMap<u64, ObjectId>,
     told_draining: bool,
 }
@@ -147,7 +147,7 @@ impl<O: Object> Link<O> {
         let participant = convert::participant(&attach.participant);
         let sink: Arc<dyn Sink> = Arc::clone(&self.outbox) as Arc<dyn Sink>;
         let attached = match (object, participant) {
-            (Ok(object), Ok(participant)) => {
+            (Ok(object), Ok(participant)) if self.has_room_for(connection) => {
                 let attached =
                     self.host.attach(&object, participant, connection, Arc::clone(&sink));
                 if attached
@@ -164,6 +164,16 @@ impl<O: Object> Link<O> {
         if !attached {
             sink.push(connection, crate::host::Notice::Close(CLOSE_FULL), None);
         }
+    }
+
+    /// Whether the table takes the connection: a gateway that never detaches must not fill it.
+    fn has_room_for(&self, connection: u64) -> bool {
+        let full = self.connections.len() >= self.host.config().subscribers_max
+            && !self.connections.contains_key(&connection);
+        if full {
+            self.host.metrics().bound_hit("subscribers_max");
+        }
+        !full
     }
 
     fn tell_draining(&mut self) {

@@ -193,6 +193,32 @@ async fn a_rebuilt_object_closes_the_connections_it_has_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_connection_that_was_closed_keeps_its_place_on_the_link_until_it_is_detached() {
+    let rig = Rig::with(|config| config.subscribers_max = 1, 0);
+    let mut wire = Wire::open(&rig).await;
+    wire.call(1, "join", 1, "").await;
+    wire.next().await;
+    let attach = |connection| Attach {
+        connection,
+        kind: u32::from(b'c'),
+        object: "a".into(),
+        participant: 1u128.to_be_bytes().to_vec().into(),
+    };
+    wire.send(up::What::Attach(attach(7))).await;
+    wire.call(2, "boom", 1, "").await;
+    let mut said = [wire.next().await, wire.next().await];
+    said.sort();
+    assert!(said.contains(&"close 1012".to_owned()), "{said:?}");
+    assert_eq!(rig.host.metrics().subscribers.get(), 0);
+    wire.send(up::What::Attach(attach(8))).await;
+    assert_eq!(wire.next().await, "close 1013");
+    wire.send(up::What::Detach(Detach { connection: 7 })).await;
+    wire.send(up::What::Attach(attach(9))).await;
+    wire.call(3, "notify", 1, "3").await;
+    assert_eq!(wire.next().await, "notice 3");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_slow_connection_is_closed_and_others_are_not() {
     let rig = Rig::with(
         |config| {
