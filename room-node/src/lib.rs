@@ -3,6 +3,7 @@
 
 pub mod clock;
 pub mod cluster;
+pub mod compose;
 pub mod config;
 pub mod error;
 pub mod flags;

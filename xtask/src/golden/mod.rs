@@ -33,7 +33,7 @@ const GOLDEN: [Golden; 5] = [
     },
     Golden {
         path: "room-node/tests/golden/help.txt",
-        source: "room-node/src/main.rs",
+        source: "room-node/src/flags.rs",
         make: |root| {
             stdout(root, &["--package", "room-node", "--bin", "roomring-node", "--", "--help"])
         },

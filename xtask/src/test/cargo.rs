@@ -31,8 +31,21 @@ pub(super) fn docs(root: &Path) -> Result<Count, String> {
     step(root, &args, &[("RUSTDOCFLAGS", "-D warnings")])
 }
 
+/// All but the whole cluster, which has a part of its own.
 pub(super) fn tests(root: &Path) -> Result<Count, String> {
-    tests_of(root, &["--workspace"])
+    let which: &[&str] = if nextest() {
+        &["--workspace", "--filterset", "not (package(standalone) and binary(cluster))"]
+    } else {
+        &["--workspace"]
+    };
+    tests_of(root, which)
+}
+
+/// The suites on a whole cluster of processes, in one process of tests: so they share what they can.
+/// The whole workspace is selected so that every crate keeps the features it was built with before.
+pub(super) fn cluster(root: &Path) -> Result<Count, String> {
+    let build = ["test", "--locked", "--workspace", "--test", "cluster"];
+    counted(&mut child::cargo(root, &[&build[..], &["--", "--nocapture"]].concat()))
 }
 
 /// The edge and the product again with the hooks: whatever only a hooks build can show. The whole

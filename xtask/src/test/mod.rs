@@ -55,7 +55,7 @@ struct Part {
     run: Run,
 }
 
-const PARTS: [Part; 11] = [
+const PARTS: [Part; 12] = [
     Part { name: "tidy", what: "rules of the source tree", run: Run::Own(tidy::part) },
     Part { name: "fmt", what: "rustfmt", run: Run::Own(cargo::fmt) },
     Part { name: "deny", what: "licences, bans, sources", run: Run::Own(deny::run) },
@@ -64,6 +64,11 @@ const PARTS: [Part; 11] = [
     Part { name: "docs", what: "rustdoc, warnings are errors", run: Run::Own(cargo::docs) },
     Part { name: "tests", what: "unit and integration tests", run: Run::Own(cargo::tests) },
     Part { name: "hooks", what: "tests of a test-hooks build", run: Run::Own(cargo::hooks) },
+    Part {
+        name: "cluster",
+        what: "the suites on gateways, nodes and Redis as processes",
+        run: Run::Own(cargo::cluster),
+    },
     Part {
         name: "process",
         what: "kills and 10,000 sleeping rooms, in release",
