@@ -441,6 +441,7 @@ async fn enter(
         weight: settings.weight,
         supersedes: settings.supersedes(),
     };
+    let mut said = false;
     loop {
         let sent = clock.now();
         let by = clock.instant(sent.plus(ATTEMPT_MS));
@@ -456,6 +457,12 @@ async fn enter(
         let again = clock.now().plus(AGAIN_MS);
         if again >= end {
             return Err(error);
+        }
+        if !said {
+            // Once: whoever looks at a program that does not come up wants to know what it awaits.
+            said = true;
+            let node = &settings.incarnation.node;
+            tracing::warn!(%node, %error, patience_ms, "cannot join yet; trying again");
         }
         clock.sleep_until(again).await;
     }

@@ -68,9 +68,27 @@ fn run<C, S: Service>(
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut signals = Signals::listen()?;
-        let service = start(config).await?;
-        serve(service, &mut signals).await
+        match unless_told_to_stop(start(config), &mut signals).await {
+            Some(started) => serve(started?, &mut signals).await,
+            None => {
+                tracing::info!("stopped before it had started");
+                Ok(())
+            }
+        }
     })
+}
+
+/// What a start comes to, or nothing if a signal comes first. A start may wait for others, such as
+/// for the end of a node lease, and whoever stops the program must not wait with it. What the start
+/// has done so far is left as a kill would leave it.
+async fn unless_told_to_stop<T>(
+    start: impl Future<Output = T>,
+    signals: &mut Signals,
+) -> Option<T> {
+    tokio::select! {
+        started = start => Some(started),
+        () = signals.next() => None,
+    }
 }
 
 async fn serve(service: impl Service, signals: &mut Signals) -> Result<(), Box<dyn Error>> {
@@ -134,4 +152,20 @@ fn say(text: &str) {
 #[expect(clippy::print_stderr, reason = "mistakes and failures come with or without a log")]
 fn complain(text: &str) {
     eprintln!("{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_signal_ends_a_start_that_waits() {
+        let mut signals = Signals::listen().unwrap();
+        let me = std::process::id().to_string();
+        let sent = std::process::Command::new("kill").args(["-TERM", &me]).status().unwrap();
+        assert!(sent.success());
+        let start = unless_told_to_stop(std::future::pending::<()>(), &mut signals);
+        let by = std::time::Duration::from_secs(10);
+        assert_eq!(tokio::time::timeout(by, start).await, Ok(None));
+    }
 }
