@@ -14,8 +14,8 @@ use tokio::net::TcpListener;
 
 use crate::flags::{Config, PROGRAM};
 use crate::handle::{KeyFileError, KeyRing};
-use crate::upstream::channel;
-use crate::{Cluster, Gateway, clock, handle};
+use crate::upstream::channel::{self, Tls};
+use crate::{Cluster, Gateway, Peering, Ports, clock, handle};
 
 /// Longest time answers in flight may take to leave.
 const DRAIN: Duration = Duration::from_secs(25);
@@ -57,6 +57,10 @@ pub async fn start(config: &Config) -> Result<Running, StartError> {
     let path = config.handle_keys_file.clone().ok_or(StartError::Missing("handle-keys-file"))?;
     let listener = bind("listen", config.listen).await?;
     let admin_listener = bind("admin-listen", config.admin_listen).await?;
+    let peer_listener = match config.peer_listen {
+        Some(address) => Some(bind("peer-listen", address).await?),
+        None => None,
+    };
     let keys = KeyRing::load(&path);
     let keys = keys.map_err(|source| StartError::Keys { path: path.clone(), source })?;
     handle::follow(&keys, path);
@@ -68,16 +72,22 @@ pub async fn start(config: &Config) -> Result<Running, StartError> {
     let cluster = Cluster {
         views: watcher.subscribe(),
         refresh: Arc::new(move |at_least| refreshed.refresh(at_least)),
-        channel: channel::Settings::default(),
+        channel: channel::Settings {
+            tls: config.tls.is_given().then(|| Arc::new(Tls::from(&config.tls))),
+            ..channel::Settings::default()
+        },
     };
-    let edge = config.edge();
-    let gateway =
-        Gateway::start_in_cluster(&edge, listener, admin_listener, keys, cluster, registry).await?;
+    let peering = config.regions.clone().zip(peer_listener);
+    let peering = peering.map(|(regions, listener)| Peering { regions, listener });
+    let (edge, ports) = (config.edge(), Ports { listener, admin_listener });
+    let gateway = Gateway::start_in_region(&edge, ports, keys, cluster, peering, registry).await?;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         listen = %gateway.address(),
         admin_listen = %gateway.admin_address(),
         region = config.region,
+        peer_listen = config.peer_listen.map(tracing::field::display),
+        tls = config.tls.is_given(),
         durability = ?config.durability,
         "started"
     );

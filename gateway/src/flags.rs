@@ -11,6 +11,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use process::flags::tls::Pems;
 use process::flags::value::{AppEntry, LogFormat};
 use process::flags::{Check, Program, Source, value};
 use redis_link::{Durability, Endpoint};
@@ -18,6 +19,8 @@ use redis_link::{Durability, Endpoint};
 use crate::client_addr::Cidr;
 use crate::config;
 use crate::handle::KeyRing;
+use crate::region::Regions;
+use crate::upstream::channel::Tls;
 
 /// `roomring-gateway` to its operator.
 pub const PROGRAM: Program<Config> = Program {
@@ -39,6 +42,12 @@ pub struct Config {
     pub redis_url: Option<Endpoint>,
     pub durability: Durability,
     pub region: String,
+    /// `None`: this one only.
+    pub regions: Option<Regions>,
+    /// Where gateways of other regions connect.
+    pub peer_listen: Option<SocketAddr>,
+    /// Of links to nodes and to other regions.
+    pub tls: Pems,
     /// Given, once the flags have been accepted.
     pub handle_keys_file: Option<PathBuf>,
     /// Host names besides loopback, for `Host` and `Origin`; `*` turns both checks off.
@@ -113,10 +122,22 @@ pub fn key_file(text: &str, source: &dyn Source) -> Result<PathBuf, String> {
     Ok(path)
 }
 
+/// The regions file, read for the region that this is.
+fn regions(config: &mut Config, text: &str, source: &dyn Source) -> Result<(), String> {
+    let file = value::read(&value::path(text)?, source)?;
+    // Without a region that can be one, there is only its own mistake to report.
+    if !config.region.is_empty() {
+        let regions = Regions::parse(&config.region, &file).map_err(|error| error.to_string())?;
+        config.regions = Some(regions);
+    }
+    Ok(())
+}
+
 /// What two values say together.
 fn relations(config: &mut Config, check: &mut Check<'_>) {
     check.hosts(config.listen, &mut config.allow_hosts);
     check.addresses(config.listen, config.admin_listen);
+    of_regions(config, check);
     check.cadence(config.wait_active_period_ms, config.wait_period_ms);
     if config.redis_url.is_none() && !check.is_set("redis-url") {
         check.mistake("--redis-url is missing: name the Redis of the cluster");
@@ -129,6 +150,36 @@ fn relations(config: &mut Config, check: &mut Check<'_>) {
     }
 }
 
+/// Links to other processes: certificates, and what other regions need.
+fn of_regions(config: &Config, check: &mut Check<'_>) {
+    let usable = config.tls.relate(check);
+    if usable && let Err(error) = Tls::from(&config.tls).check() {
+        check.mistake(format!("--tls-cert, --tls-key, --tls-ca: {error}"));
+    }
+    let others = config.regions.as_ref().map_or(0, |regions| regions.others().count());
+    if others > 0 && !check.is_set("peer-listen") {
+        check.mistake(
+            "--peer-listen is missing: --regions names others, whose gateways connect there",
+        );
+    }
+    if check.is_set("peer-listen") && !check.is_set("regions") {
+        check.mistake("--regions is missing: --peer-listen is for the gateways of other regions");
+    }
+    if check.is_set("peer-listen") && !check.is_set("tls-ca") {
+        check.mistake(
+            "--tls-cert, --tls-key and --tls-ca are missing: other regions are only reached with \
+             certificates",
+        );
+    }
+    if let Some(peers) = config.peer_listen {
+        for (flag, other) in [("listen", config.listen), ("admin-listen", config.admin_listen)] {
+            if peers == other && peers.port() != 0 {
+                check.mistake(format!("--peer-listen and --{flag} name the same address"));
+            }
+        }
+    }
+}
+
 /// A configuration before any default is applied; the table sets every field that has one.
 fn blank() -> Config {
     let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -138,6 +189,9 @@ fn blank() -> Config {
         redis_url: None,
         durability: Durability::D1,
         region: String::new(),
+        regions: None,
+        peer_listen: None,
+        tls: Pems::default(),
         handle_keys_file: None,
         allow_hosts: Vec::new(),
         allow_origins: Vec::new(),

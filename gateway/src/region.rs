@@ -4,9 +4,12 @@
 //! of it is decided from one small file that is the same in every region.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
+use process::flags::value;
 use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 
 use crate::config::REGION_BYTES_MAX;
 
@@ -19,15 +22,17 @@ pub const PEERS_PER_REGION_MAX: usize = 16;
 #[derive(Debug, thiserror::Error)]
 pub enum RegionsError {
     #[error(
-        "it is not JSON of the form {{\"default_region\":\"eu\",\"regions\":{{\"eu\":[\"HOST:PORT\"],\"us\":[\"HOST:PORT\"]}}}}"
+        "{0}; it is to be JSON of the form {{\"default_region\":\"eu\",\"regions\":{{\"eu\":[\"HOST:PORT\"],\"us\":[\"HOST:PORT\"]}}}}"
     )]
-    Form(#[source] serde_json::Error),
+    Form(serde_json::Error),
     #[error("region `{0}` has not 1 to {REGION_BYTES_MAX} of a-z, 0-9 and -")]
     Name(String),
     #[error("{0} is not among the regions; add it, or correct --region or default_region")]
     Unknown(String),
     #[error("region `{0}` names no peer, or more than {PEERS_PER_REGION_MAX}")]
     Peers(String),
+    #[error("peer `{peer}` of region `{region}`: {why}")]
+    Peer { region: String, peer: String, why: String },
     #[error("it names more than {REGIONS_MAX} regions")]
     Many,
 }
@@ -37,8 +42,36 @@ pub enum RegionsError {
 #[serde(deny_unknown_fields)]
 struct File {
     default_region: String,
-    /// At most [`REGIONS_MAX`], each with [`PEERS_PER_REGION_MAX`].
-    regions: BTreeMap<String, Vec<String>>,
+    regions: Named,
+}
+
+/// Regions by name: at most [`REGIONS_MAX`], each with [`PEERS_PER_REGION_MAX`]. A name that stands
+/// twice would silently lose peers.
+struct Named(BTreeMap<String, Vec<String>>);
+
+impl<'de> Deserialize<'de> for Named {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Once;
+        impl<'de> Visitor<'de> for Once {
+            type Value = Named;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the regions by name")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Named, A::Error> {
+                let mut regions = BTreeMap::new();
+                while let Some((name, peers)) = map.next_entry::<String, Vec<String>>()? {
+                    if regions.contains_key(&name) {
+                        return Err(A::Error::custom(format!("region `{name}` stands twice")));
+                    }
+                    regions.insert(name, peers);
+                }
+                Ok(Named(regions))
+            }
+        }
+        deserializer.deserialize_map(Once)
+    }
 }
 
 /// The regions of one deployment, seen from one of them.
@@ -64,23 +97,25 @@ impl Regions {
     /// The rest of a sentence that names the file.
     pub fn parse(own: &str, text: &str) -> Result<Self, RegionsError> {
         let file: File = serde_json::from_str(text).map_err(RegionsError::Form)?;
-        if file.regions.len() > REGIONS_MAX {
+        let Named(regions) = file.regions;
+        if regions.len() > REGIONS_MAX {
             return Err(RegionsError::Many);
         }
-        for (name, peers) in &file.regions {
+        for (name, peers) in &regions {
             if !is_name(name) {
                 return Err(RegionsError::Name(name.clone()));
             }
-            if name != own && (peers.is_empty() || peers.len() > PEERS_PER_REGION_MAX) {
+            if (name != own && peers.is_empty()) || peers.len() > PEERS_PER_REGION_MAX {
                 return Err(RegionsError::Peers(name.clone()));
             }
         }
         for name in [own, &file.default_region] {
-            if !file.regions.contains_key(name) {
+            if !regions.contains_key(name) {
                 return Err(RegionsError::Unknown(name.to_owned()));
             }
         }
-        let peers = file.regions.into_iter().map(|(name, peers)| (name.into(), peers)).collect();
+        check_peers(&regions)?;
+        let peers = regions.into_iter().map(|(name, peers)| (name.into(), peers)).collect();
         Ok(Self { own: own.into(), default: file.default_region.into(), peers })
     }
 
@@ -121,6 +156,22 @@ impl Regions {
         let others = self.peers.iter().filter(|(name, _peers)| **name != self.own);
         others.map(|(name, peers)| (name, peers.as_slice()))
     }
+}
+
+/// Every peer can be dialled, and is of one region.
+fn check_peers(regions: &BTreeMap<String, Vec<String>>) -> Result<(), RegionsError> {
+    let all =
+        || regions.iter().flat_map(|(name, peers)| peers.iter().map(move |peer| (name, peer)));
+    for (at, (region, peer)) in all().enumerate() {
+        let twice = all().take(at).any(|(_, earlier)| earlier == peer);
+        let why = match value::host_port(peer) {
+            Err(why) => why,
+            Ok(_) if twice => "it stands twice".to_owned(),
+            Ok(_) => continue,
+        };
+        return Err(RegionsError::Peer { region: region.clone(), peer: peer.clone(), why });
+    }
+    Ok(())
 }
 
 fn is_name(name: &str) -> bool {
@@ -169,18 +220,22 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_meant_is_refused() {
         for (own, text, says) in [
-            ("eu", "{", "not JSON of the form"),
-            ("eu", r#"{"default_region":"eu","regions":{},"x":1}"#, "not JSON of the form"),
+            ("eu", "{", "to be JSON of the form"),
+            ("eu", r#"{"default_region":"eu","regions":{},"x":1}"#, "to be JSON of the form"),
             ("mars", FILE, "mars is not among the regions"),
             ("eu", r#"{"default_region":"us","regions":{"eu":[]}}"#, "us is not among"),
             ("eu", r#"{"default_region":"eu","regions":{"eu":[],"us":[]}}"#, "names no peer"),
             ("eu", r#"{"default_region":"eu","regions":{"eu":[],"u.s":["a:1"]}}"#, "`u.s` has not"),
             ("eu", r#"{"default_region":"eu","regions":{"eu":[],"":["a:1"]}}"#, "`` has not"),
+            ("eu", r#"{"default_region":"eu","regions":{"eu":[],"eu":[]}}"#, "`eu` stands twice"),
+            ("eu", r#"{"default_region":"eu","regions":{"eu":[],"us":["a"]}}"#, "HOST:PORT"),
+            ("eu", r#"{"default_region":"eu","regions":{"eu":["a:1"],"us":["a:1"]}}"#, "twice"),
         ] {
             let error = Regions::parse(own, text).unwrap_err().to_string();
-            assert!(error.contains(says), "{error}");
+            assert!(error.contains(says) && !error.contains('\n'), "{error}");
         }
-        let many: Vec<String> = (0..=REGIONS_MAX).map(|n| format!("\"r{n}\":[\"a:1\"]")).collect();
+        let many: Vec<String> =
+            (0..=REGIONS_MAX).map(|n| format!("\"r{n}\":[\"a:{}\"]", n + 1)).collect();
         let text = format!(r#"{{"default_region":"r0","regions":{{{}}}}}"#, many.join(","));
         assert!(matches!(Regions::parse("r0", &text), Err(RegionsError::Many)));
     }

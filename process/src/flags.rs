@@ -6,6 +6,7 @@
 
 mod check;
 mod rows;
+pub mod tls;
 pub mod value;
 
 use std::collections::BTreeMap;

@@ -40,6 +40,10 @@ pub enum StartError {
     NoRedis,
     #[error("cannot listen on {address} (--{flag})")]
     Listen { flag: &'static str, address: SocketAddr, source: std::io::Error },
+    #[error("the certificates cannot be used; correct --tls-cert, --tls-key, --tls-ca: {0}")]
+    Tls(String),
+    #[error("gateways cannot be served")]
+    Serve(#[source] tonic::transport::Error),
     #[error("a listener has no address")]
     Listener(#[from] std::io::Error),
     #[error("no randomness: {0}")]
@@ -79,6 +83,8 @@ pub struct Running {
 pub async fn start(config: &Config) -> Result<Running, StartError> {
     let endpoint = config.redis_url.clone().ok_or(StartError::NoRedis)?;
     let terms = Terms::new(config.node_ttl_ms, config.node_heartbeat_ms)?;
+    let tls = config.tls.is_given().then(|| serve::tls_of(&config.tls));
+    let tls = tls.transpose().map_err(StartError::Tls)?;
     let listener = bind("listen", config.listen).await?;
     let admin_listener = bind("admin-listen", config.admin_listen).await?;
     let (listen, admin_listen) = (listener.local_addr()?, admin_listener.local_addr()?);
@@ -99,7 +105,8 @@ pub async fn start(config: &Config) -> Result<Running, StartError> {
     let clock = Clock::following(kept.as_ref());
     let host = start_host(config, clock, &membership, &link, &registry)?;
     let (stop, end) = (CancellationToken::new(), CancellationToken::new());
-    let server = serve::serve(host.clone(), listener, stop.clone());
+    let server =
+        serve::serve(host.clone(), listener, tls, stop.clone()).map_err(StartError::Serve)?;
     let admin = admin(registry, link, Arc::clone(&membership), host.clone());
     tokio::spawn(admin.serve(admin_listener, end.clone()));
     tracing::info!(
@@ -109,6 +116,7 @@ pub async fn start(config: &Config) -> Result<Running, StartError> {
         node = %me.node,
         advertise = address,
         region = config.region,
+        tls = config.tls.is_given(),
         durability = ?config.durability,
         "started"
     );

@@ -9,11 +9,12 @@ mod tests;
 use std::net::SocketAddr;
 
 use membership::{Incarnation, Terms};
+use process::flags::tls::Pems;
 use process::flags::value::{AppEntry, LogFormat};
 use process::flags::{Check, Program};
 use redis_link::{Durability, Endpoint};
 
-use crate::config;
+use crate::{config, serve};
 
 /// `roomring-node` to its operator.
 pub const PROGRAM: Program<Config> = Program {
@@ -39,6 +40,8 @@ pub struct Config {
     pub advertise: Option<String>,
     /// `None`: the advertised address.
     pub node_id: Option<String>,
+    /// Shown to gateways, and asked of them.
+    pub tls: Pems,
     pub node_ttl_ms: u64,
     pub node_heartbeat_ms: u64,
     pub wait_period_ms: u64,
@@ -115,6 +118,11 @@ fn relations(config: &mut Config, check: &mut Check<'_>) {
              gateways use",
         );
     }
+    if config.tls.relate(check)
+        && let Err(error) = serve::tls_of(&config.tls)
+    {
+        check.mistake(format!("--tls-cert, --tls-key, --tls-ca: they cannot be used: {error}"));
+    }
     if let Err(error) = Terms::new(config.node_ttl_ms, config.node_heartbeat_ms) {
         check.mistake(error.to_string());
     }
@@ -131,6 +139,7 @@ fn blank() -> Config {
         region: String::new(),
         advertise: None,
         node_id: None,
+        tls: Pems::default(),
         node_ttl_ms: 0,
         node_heartbeat_ms: 0,
         wait_period_ms: 0,

@@ -23,8 +23,9 @@ usage: cargo xtask TASK
   test [PART...]        every part, cheapest first, or only those named; `test --list` names them
   tidy [--queues]       the rules of the source tree; --queues lists every bounded queue
   golden [--check]      writes the generated files, or tells which are stale
-  dev [--nodes N] [--gateways M]
-                        a cluster on this machine: Redis, three nodes and two gateways, until Ctrl-C
+  dev [--nodes N] [--gateways M] [--regions K]
+                        a cluster on this machine: Redis, three nodes and two gateways, until
+                        Ctrl-C; with regions, each a cluster of its own, linked by certificates
   faults [--seed N] [--minutes M] [--alone]
                         breaks a cluster (or `roomring` alone) again and again under load, and
                         checks what its clients saw, into target/reports/faults.json

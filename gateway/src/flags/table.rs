@@ -17,6 +17,18 @@ pub(super) const FLAGS: &[Flag<Config>] = &[
     row!(Config, redis_url),
     row!(Config, durability),
     row!(Config, region),
+    // After --region, which it is read for.
+    flag("regions", "FILE", "", |config: &mut Config, text, source| super::regions(config, text, source))
+        .absent("none; there is one region")
+        .help("All regions and their peer gateways, the same in every region:\n      {\"default_region\":\"eu\",\"regions\":{\"eu\":[\"HOST:PORT\"],\"us\":[\"HOST:PORT\"]}}."),
+    flag("peer-listen", "ADDR", "", |config: &mut Config, text, _| {
+        value::address(text).map(|addr| config.peer_listen = Some(addr))
+    })
+    .absent("none; no calls are taken from other regions")
+    .help("Where gateways of other regions connect, HOST:PORT, with certificates of --tls-ca."),
+    row!(Config, tls_cert),
+    row!(Config, tls_key),
+    row!(Config, tls_ca),
     flag("handle-keys-file", "FILE", "", |config: &mut Config, text, source| {
         super::key_file(text, source).map(|path| config.handle_keys_file = Some(path))
     })

@@ -4,13 +4,14 @@
 //! Without keep-alive a node whose machine is gone, or whose packets are dropped, looks alive for
 //! as long as the kernel retransmits.
 
+use std::error::Error as _;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use proto::v1::room_node_client::RoomNodeClient;
 use tonic::transport::{
-    Certificate, Channel, ClientTlsConfig, Endpoint, Identity, ServerTlsConfig,
+    Certificate, Channel, ClientTlsConfig, Endpoint, Identity, Server, ServerTlsConfig,
 };
 
 /// Largest message of a link: a call with its blob, and room for the envelope. Not below the
@@ -51,7 +52,31 @@ impl fmt::Debug for Tls {
     }
 }
 
+impl From<&process::flags::tls::Pems> for Tls {
+    fn from(pems: &process::flags::tls::Pems) -> Self {
+        Self {
+            certificate: pems.certificate.clone().into_bytes(),
+            key: pems.key.clone().into_bytes(),
+            authority: pems.authority.clone().into_bytes(),
+        }
+    }
+}
+
 impl Tls {
+    /// Whether both sides can be made of it.
+    ///
+    /// # Errors
+    /// One line that says what cannot be used.
+    pub fn check(&self) -> Result<(), String> {
+        let client = Endpoint::from_static("https://localhost").tls_config(self.client());
+        let server = Server::builder().tls_config(self.server());
+        let failed = client.map(drop).and_then(|()| server.map(drop)).err();
+        failed.map_or(Ok(()), |error| {
+            let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+            Err(format!("they cannot be used: {why}"))
+        })
+    }
+
     fn identity(&self) -> Identity {
         Identity::from_pem(&self.certificate, &self.key)
     }

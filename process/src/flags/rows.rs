@@ -60,6 +60,17 @@ macro_rules! row {
         })
         .help("The region this process is part of; its nodes and gateways say the same.")
     };
+    ($config:ty, tls_cert) => {
+        $crate::row!(@pem $config, certificate, "tls-cert")
+            .help("This process's certificate, PEM, shown on both ends of links to nodes and to other\n      regions.")
+    };
+    ($config:ty, tls_key) => {
+        $crate::row!(@pem $config, key, "tls-key").help("Its private key, PEM.")
+    };
+    ($config:ty, tls_ca) => {
+        $crate::row!(@pem $config, authority, "tls-ca")
+            .help("Whose certificates the other end of such a link must show, PEM. With it, nodes and\n      gateways only talk to holders of one.")
+    };
     ($config:ty, wait_period_ms) => {
         $crate::row!(@number $config, wait_period_ms, "wait-period-ms", "MS", "10000", PERIOD)
             .help("How often an agent may poll while nothing happens.")
@@ -164,6 +175,12 @@ macro_rules! row {
         $crate::flags::flag($name, $unit, $default, |config: &mut $config, text, _| {
             $crate::flags::value::$read(text).map(|value| config.$field = value)
         })
+    };
+    (@pem $config:ty, $field:ident, $name:literal) => {
+        $crate::flags::flag($name, "FILE", "", |config: &mut $config, text, source| {
+            $crate::flags::tls::pem(text, source).map(|pem| config.tls.$field = pem)
+        })
+        .absent("none; links are not encrypted")
     };
     (@number $config:ty, $field:ident, $name:literal, $unit:literal, $default:literal, $limits:ident) => {
         $crate::flags::flag($name, $unit, $default, |config: &mut $config, text, _| {

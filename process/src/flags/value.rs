@@ -64,11 +64,12 @@ pub fn parsed<T: FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, Strin
 
 /// The name of a region; the clear tag of every handle begins with it.
 pub fn region(text: &str) -> Result<String, String> {
-    let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    let plain =
+        text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
     if (1..=REGION_BYTES_MAX).contains(&text.len()) && plain {
         return Ok(text.to_owned());
     }
-    Err(format!("expected 1 to {REGION_BYTES_MAX} letters, digits, - or _"))
+    Err(format!("expected 1 to {REGION_BYTES_MAX} of a-z, 0-9 and -"))
 }
 
 /// `HOST:PORT` as others reach it; the host may be a name.

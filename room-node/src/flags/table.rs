@@ -11,7 +11,7 @@ pub(super) const FLAGS: &[Flag<Config>] = &[
     flag("listen", "ADDR", "127.0.0.1:7070", |config: &mut Config, text, _| {
         value::address(text).map(|addr| config.listen = addr)
     })
-    .help("Where gateways connect, HOST:PORT; port 0 picks a free one. Keep it private."),
+    .help("Where gateways connect, HOST:PORT; port 0 picks a free one. Keep it private,\n      or give it certificates."),
     row!(Config, admin_listen),
     row!(Config, redis_url),
     row!(Config, durability),
@@ -21,6 +21,9 @@ pub(super) const FLAGS: &[Flag<Config>] = &[
     })
     .absent("where it listens")
     .help("Where gateways reach this node, if that is another address."),
+    row!(Config, tls_cert),
+    row!(Config, tls_key),
+    row!(Config, tls_ca),
     flag("node-id", "ID", "", |config: &mut Config, text, _| {
         super::node_id(text).map(|id| config.node_id = Some(id))
     })

@@ -5,7 +5,7 @@ use process::flags::{Command, Mistakes, Source};
 
 use super::*;
 
-/// No environment, no files.
+/// No environment, and one file that is PEM but no certificate.
 struct Nothing;
 
 impl Source for Nothing {
@@ -13,7 +13,10 @@ impl Source for Nothing {
         BTreeMap::new()
     }
 
-    fn read(&self, _path: &Path) -> std::io::Result<String> {
+    fn read(&self, path: &Path) -> std::io::Result<String> {
+        if path == Path::new("empty.pem") {
+            return Ok("-----BEGIN NOTHING-----\n-----END NOTHING-----\n".to_owned());
+        }
         Err(std::io::ErrorKind::NotFound.into())
     }
 }
@@ -43,6 +46,11 @@ fn mistakes_say_what_to_do() {
         (&[REDIS, "--node-id=a b"], "--node-id `a b`: a node id has"),
         (&[REDIS, "--node-ttl-ms=1000"], "a node lease lasts 4 heartbeats at least"),
         (&[REDIS, "--region=a.b"], "--region `a.b`: expected"),
+        (&[REDIS, "--tls-cert=empty.pem"], "missing: --tls-key, --tls-ca"),
+        (
+            &[REDIS, "--tls-cert=empty.pem", "--tls-key=empty.pem", "--tls-ca=empty.pem"],
+            "--tls-cert, --tls-key, --tls-ca: they cannot be used",
+        ),
         (&[REDIS, "--durability=d5"], "--durability `d5`: the durability is one of"),
     ];
     for (args, needle) in rows {

@@ -3,10 +3,11 @@
 //!
 //! Everything listens on loopback; nodes and admin ports are picked by the system. The children
 //! are in process groups of their own, so that Ctrl-C reaches this task alone and it takes them
-//! down in order: gateways, nodes, Redis. What they log is in files beside their data.
+//! down in order: gateways, nodes, Redis, of all regions together. What they log is in files beside their data.
 
 mod keys;
 mod member;
+mod regions;
 
 use std::fs::File;
 use std::io;
@@ -22,6 +23,7 @@ use signal_hook::iterator::Signals;
 use crate::child;
 use crate::tools;
 use member::{Member, START};
+use regions::Region;
 
 /// What the task waits for.
 enum Event {
@@ -50,9 +52,10 @@ const DRAIN: Duration = Duration::from_secs(40);
 struct Plan {
     nodes: u64,
     gateways: u64,
+    regions: u64,
 }
 
-/// `cargo xtask dev [--nodes N] [--gateways M]`.
+/// `cargo xtask dev [--nodes N] [--gateways M] [--regions K]`: nodes and gateways of each region.
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<bool, String> {
     let plan = plan(words)?;
     if !tools::present("redis-server") {
@@ -60,6 +63,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<bool, String> {
                     redis-server) or put Valkey's server under that name"
             .to_owned());
     }
+    regions::check_tools(plan.regions)?;
     build(root)?;
     let dir = tempfile::Builder::new().prefix("roomring-dev-").tempdir();
     let dir = dir.map_err(|error| format!("no temporary folder: {error}"))?;
@@ -102,22 +106,27 @@ enum Trouble {
 }
 
 fn plan(words: &[&str]) -> Result<Plan, String> {
-    let mut plan = Plan { nodes: 3, gateways: 2 };
+    let mut plan = Plan { nodes: 3, gateways: 2, regions: 1 };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let (name, value) = match word.split_once('=') {
             Some((name, value)) => (name, Some(value)),
             None => (*word, words.next().copied()),
         };
-        let count = match name {
-            "--nodes" => &mut plan.nodes,
-            "--gateways" => &mut plan.gateways,
-            _ => return Err(format!("dev takes --nodes N and --gateways M, not {word}")),
+        let (count, max) = match name {
+            "--nodes" => (&mut plan.nodes, MEMBERS_MAX),
+            "--gateways" => (&mut plan.gateways, MEMBERS_MAX),
+            "--regions" => (&mut plan.regions, regions::REGIONS_MAX),
+            _ => {
+                return Err(format!(
+                    "dev takes --nodes N, --gateways M and --regions K, not {word}"
+                ));
+            }
         };
         let given = value.and_then(|value| value.parse().ok());
         *count = given
-            .filter(|n| (1..=MEMBERS_MAX).contains(n))
-            .ok_or_else(|| format!("{name} takes a number from 1 to {MEMBERS_MAX}"))?;
+            .filter(|n| (1..=max).contains(n))
+            .ok_or_else(|| format!("{name} takes a number from 1 to {max}"))?;
     }
     Ok(plan)
 }
@@ -172,35 +181,66 @@ struct Cluster {
 impl Cluster {
     /// Starts everything; returns a line about each for people.
     fn start(&mut self, plan: &Plan, events: &Receiver<Event>) -> Result<Vec<String>, Trouble> {
-        let keys = self.dir.join("handle-keys");
-        keys::write(&keys).map_err(|error| other(&format!("no handle keys: {error}")))?;
+        let all = regions::prepare(&self.dir, plan.regions, plan.gateways);
+        let all = all.map_err(Trouble::Other)?;
         let mut lines = Vec::new();
-        let port = free_port().map_err(|error| other(&format!("no free port: {error}")))?;
-        let redis = self.redis(port, events)?;
-        lines.push(format!("redis    {redis}"));
-        for n in 1..=plan.nodes {
-            let mut command = self.program("roomring-node", &redis);
-            command.arg("--listen=127.0.0.1:0").arg(format!("--node-id=node-{n}"));
-            let line = self.member(&format!("node-{n}"), &mut command, events, "listening ")?;
-            lines.push(format!("node-{n}   {}", line.trim_start_matches("listening ")));
+        // All of a kind after each other, whatever the region: so they end, last kind first.
+        let mut urls = Vec::new();
+        for region in &all {
+            let port = free_port().map_err(|error| other(&format!("no free port: {error}")))?;
+            let redis = self.redis(region, port, events)?;
+            lines.push(format!("{:<8} {redis}", region.member("redis", None)));
+            urls.push(redis);
         }
-        for n in 1..=plan.gateways {
-            let mut command = self.program("roomring-gateway", &redis);
-            let offset = u16::try_from(n - 1).unwrap_or(0);
-            command.arg(format!("--listen=127.0.0.1:{}", port_or_any(FIRST_PORT + offset)));
-            command.arg(format!("--handle-keys-file={}", keys.display()));
-            let line = self.member(&format!("gateway-{n}"), &mut command, events, "listening ")?;
-            lines.push(format!("gateway-{n} {}", line.trim_start_matches("listening ")));
+        for (region, redis) in all.iter().zip(&urls) {
+            for n in 1..=plan.nodes {
+                let name = region.member("node", Some(n));
+                let mut command = self.program("roomring-node", redis);
+                command.arg("--listen=127.0.0.1:0").arg(format!("--node-id={name}"));
+                region.tell(&mut command);
+                lines.push(self.served(&name, &mut command, events)?);
+            }
+        }
+        let mut port = FIRST_PORT;
+        for (region, redis) in all.iter().zip(&urls) {
+            let keys = region.dir.join("handle-keys");
+            keys::write(&keys).map_err(|error| other(&format!("no handle keys: {error}")))?;
+            for (at, n) in (1..=plan.gateways).enumerate() {
+                let mut command = self.program("roomring-gateway", redis);
+                command.arg(format!("--listen=127.0.0.1:{}", port_or_any(port)));
+                command.arg(format!("--handle-keys-file={}", keys.display()));
+                region.tell_gateway(&mut command, at);
+                let name = region.member("gateway", Some(n));
+                lines.push(self.served(&name, &mut command, events)?);
+                port += 1;
+            }
         }
         Ok(lines)
     }
 
-    fn redis(&mut self, port: u16, events: &Receiver<Event>) -> Result<String, Trouble> {
+    /// A node or gateway, and the line about it.
+    fn served(
+        &mut self,
+        name: &str,
+        command: &mut Command,
+        events: &Receiver<Event>,
+    ) -> Result<String, Trouble> {
+        let line = self.member(name, command, events, "listening ")?;
+        Ok(format!("{name:<8} {}", line.trim_start_matches("listening ")))
+    }
+
+    fn redis(
+        &mut self,
+        region: &Region,
+        port: u16,
+        events: &Receiver<Event>,
+    ) -> Result<String, Trouble> {
         let mut command = Command::new("redis-server");
-        let dir = self.dir.display().to_string();
+        let dir = region.dir.display().to_string();
         command.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--dir", &dir]);
         command.args(["--appendonly", "yes", "--appendfsync", "everysec", "--save", ""]);
-        self.member("redis", &mut command, events, "Ready to accept connections")?;
+        let name = region.member("redis", None);
+        self.member(&name, &mut command, events, "Ready to accept connections")?;
         Ok(format!("redis://127.0.0.1:{port}"))
     }
 
@@ -274,10 +314,11 @@ mod tests {
 
     #[test]
     fn the_plan_is_three_and_two_unless_told_otherwise() {
-        let counts = |words: &[&str]| plan(words).map(|plan| (plan.nodes, plan.gateways));
-        assert_eq!(counts(&[]), Ok((3, 2)));
-        assert_eq!(counts(&["--nodes", "4", "--gateways=1"]), Ok((4, 1)));
-        for words in [&["--nodes"][..], &["--nodes=0"], &["--gateways=17"], &["--regions=2"]] {
+        let counts =
+            |words: &[&str]| plan(words).map(|plan| (plan.nodes, plan.gateways, plan.regions));
+        assert_eq!(counts(&[]), Ok((3, 2, 1)));
+        assert_eq!(counts(&["--nodes", "4", "--gateways=1", "--regions=2"]), Ok((4, 1, 2)));
+        for words in [&["--nodes"][..], &["--nodes=0"], &["--gateways=17"], &["--regions=5"]] {
             assert!(counts(words).is_err(), "{words:?}");
         }
     }
