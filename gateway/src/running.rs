@@ -147,7 +147,9 @@ impl Abroad {
             let logged = client.inspect_err(|error| {
                 tracing::error!(address, %error, "peer gateway not dialled");
             });
-            logged.ok().map(|client| Upstream::start(&client, config.link_streams, metrics))
+            logged
+                .ok()
+                .map(|client| Upstream::start_to(address, &client, config.link_streams, metrics))
         });
         Ok(Self { peers, listener: peering.listener, tls })
     }
@@ -172,7 +174,7 @@ impl std::fmt::Debug for Cluster {
 /// Opens streams to members by the address in the node table.
 fn dial(settings: channel::Settings, streams: usize, metrics: Arc<Metrics>) -> Dial {
     Arc::new(move |member| match channel::client(&member.address, &settings) {
-        Ok(client) => Some(Upstream::start(&client, streams, &metrics)),
+        Ok(client) => Some(Upstream::start_to(&member.address, &client, streams, &metrics)),
         Err(error) => {
             let node = &member.incarnation.node;
             tracing::error!(%node, address = member.address, %error, "node not dialled");

@@ -103,8 +103,13 @@ impl Link {
         Self { state: Arc::default(), opened }
     }
 
-    /// Keeps a stream open for as long as the future is polled.
-    pub(super) async fn run<T: Transport>(self, client: RoomNodeClient<T>, metrics: Arc<Metrics>) {
+    /// Keeps a stream open for as long as the future is polled. `address` is for the log.
+    pub(super) async fn run<T: Transport>(
+        self,
+        client: RoomNodeClient<T>,
+        address: Arc<str>,
+        metrics: Arc<Metrics>,
+    ) {
         let mut backoff = REOPEN_FIRST;
         loop {
             let (up, queue) = mpsc::channel(LINK_QUEUE_MAX);
@@ -120,10 +125,12 @@ impl Link {
                         backoff = REOPEN_FIRST;
                     }
                     drop(counted);
-                    tracing::info!(reason = end, "node link ended");
+                    tracing::info!(%address, reason = end, "node link ended");
                 }
-                Ok(Err(status)) => tracing::warn!(code = ?status.code(), "node link refused"),
-                Err(_elapsed) => tracing::warn!("node link not opened in time"),
+                Ok(Err(status)) => {
+                    tracing::warn!(%address, code = ?status.code(), "node link refused");
+                }
+                Err(_elapsed) => tracing::warn!(%address, "node link not opened in time"),
             }
             metrics.link_reopens.inc();
             tokio::time::sleep(drawn(backoff)).await;

@@ -118,11 +118,24 @@ impl Upstream {
         streams: usize,
         metrics: &Arc<Metrics>,
     ) -> Self {
+        Self::start_to("of this process", client, streams, metrics)
+    }
+
+    /// As [`Upstream::start`], with the address that the log names when a stream does not open.
+    #[must_use]
+    pub fn start_to<T: Transport>(
+        address: &str,
+        client: &RoomNodeClient<T>,
+        streams: usize,
+        metrics: &Arc<Metrics>,
+    ) -> Self {
+        let address: Arc<str> = Arc::from(address);
         let opened = Arc::new(Notify::new());
         let links: Box<[Link]> =
             (0..streams.max(1)).map(|_| Link::new(Arc::clone(&opened))).collect();
         let run = |link: &Link| {
-            tokio::spawn(link.clone().run(client.clone(), Arc::clone(metrics))).abort_handle()
+            let (client, address) = (client.clone(), Arc::clone(&address));
+            tokio::spawn(link.clone().run(client, address, Arc::clone(metrics))).abort_handle()
         };
         let tasks = links.iter().map(run).collect();
         Self { inner: Arc::new(Inner { links, opened, tasks, turn: AtomicUsize::new(0) }) }
