@@ -12,6 +12,8 @@ const HOOKS: &str = "test-hooks";
 const HOOKED: &str = "package(gateway) or (package(standalone) and test(/^(parity|canary)::/))";
 /// Rooms asleep at once in the long form.
 const SLEEPERS: &str = "10000";
+/// The same over a cluster built for debugging, whose six processes share the machine.
+const CLUSTER_SLEEPERS: &str = "200";
 
 pub(super) fn fmt(root: &Path) -> Result<Count, String> {
     step(root, &["fmt", "--all", "--check"], &[])
@@ -45,7 +47,9 @@ pub(super) fn tests(root: &Path) -> Result<Count, String> {
 /// The whole workspace is selected so that every crate keeps the features it was built with before.
 pub(super) fn cluster(root: &Path) -> Result<Count, String> {
     let build = ["test", "--locked", "--workspace", "--test", "cluster"];
-    counted(&mut child::cargo(root, &[&build[..], &["--", "--nocapture"]].concat()))
+    let mut command = child::cargo(root, &[&build[..], &["--", "--nocapture"]].concat());
+    command.env("ROOMRING_SLEEPERS", CLUSTER_SLEEPERS);
+    counted(&mut command)
 }
 
 /// The edge and the product again with the hooks: whatever only a hooks build can show. The whole
