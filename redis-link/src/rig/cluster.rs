@@ -104,23 +104,64 @@ impl Cluster {
     /// # Errors
     /// What does not work.
     pub fn migrate(&self, key: &str, from: usize, to: usize) -> Result<(), Error> {
+        self.begin_move(key, from, to)?;
+        while self.move_some(key, from, to, 1_000)? > 0 {}
+        self.end_move(key, from, to)
+    }
+
+    /// Tells both that the slot of `key` is on its way, and moves nothing yet.
+    ///
+    /// # Errors
+    /// What does not work.
+    pub fn begin_move(&self, key: &str, from: usize, to: usize) -> Result<(), Error> {
+        let (from, from_id, to, to_id) = self.both(from, to)?;
         let slot = slot(key.as_bytes()).to_string();
-        let [from, to] = [from, to].map(|index| self.servers.get(index));
-        let (from, to) = from.zip(to).ok_or_else(|| Error::other("no such server"))?;
-        let (from_id, to_id) = (from.ask(&["CLUSTER", "MYID"])?, to.ask(&["CLUSTER", "MYID"])?);
-        let id = |value| text(value).unwrap_or_default().to_owned();
-        let (from_id, to_id) = (id(&from_id), id(&to_id));
         to.ask(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id])?;
-        from.ask(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id])?;
-        let keys = from.ask(&["CLUSTER", "GETKEYSINSLOT", &slot, "1000"])?;
+        from.ask(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id]).map(drop)
+    }
+
+    /// Moves up to `count` keys of a slot that is on its way; how many there were.
+    ///
+    /// # Errors
+    /// What does not work.
+    pub fn move_some(
+        &self,
+        key: &str,
+        from: usize,
+        to: usize,
+        count: usize,
+    ) -> Result<usize, Error> {
+        let (from, _, to, _) = self.both(from, to)?;
+        let slot = slot(key.as_bytes()).to_string();
+        let keys = from.ask(&["CLUSTER", "GETKEYSINSLOT", &slot, &count.to_string()])?;
+        let keys: Vec<&str> = crate::value::items(&keys).iter().filter_map(text).collect();
         let port = to.port().to_string();
-        for key in crate::value::items(&keys).iter().filter_map(text) {
+        for key in &keys {
             from.ask(&["MIGRATE", "127.0.0.1", &port, key, "0", "5000"])?;
         }
+        Ok(keys.len())
+    }
+
+    /// Gives the slot of `key`, whose keys have all moved, to its new owner.
+    ///
+    /// # Errors
+    /// What does not work.
+    pub fn end_move(&self, key: &str, from: usize, to: usize) -> Result<(), Error> {
+        let (from, _, to, to_id) = self.both(from, to)?;
+        let slot = slot(key.as_bytes()).to_string();
         for server in [to, from] {
             server.ask(&["CLUSTER", "SETSLOT", &slot, "NODE", &to_id])?;
         }
         Ok(())
+    }
+
+    /// Two servers with the names by which the cluster knows them.
+    fn both(&self, from: usize, to: usize) -> Result<(&Server, String, &Server, String), Error> {
+        let [from, to] = [from, to].map(|index| self.servers.get(index));
+        let (from, to) = from.zip(to).ok_or_else(|| Error::other("no such server"))?;
+        let (from_id, to_id) = (from.ask(&["CLUSTER", "MYID"])?, to.ask(&["CLUSTER", "MYID"])?);
+        let id = |value| text(value).unwrap_or_default().to_owned();
+        Ok((from, id(&from_id), to, id(&to_id)))
     }
 }
 

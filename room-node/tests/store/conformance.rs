@@ -16,7 +16,7 @@ use crate::harness::{START, Subject, append, block_on, node, object, who};
 
 const SEEDS: u64 = 12;
 const REDIS_SEEDS: u64 = 6;
-const STEPS: usize = 400;
+pub(crate) const STEPS: usize = 400;
 const OBJECTS: usize = 4;
 
 /// Stands before the time of the next due entry in an answer.
@@ -227,7 +227,7 @@ impl Run {
 fn embedded_answers_as_the_reference_does() {
     let mut stored = 0;
     for seed in 0..SEEDS {
-        stored += block_on(async { run(seed, Subject::embedded()).await });
+        stored += block_on(async { run(seed, STEPS, Subject::embedded()).await });
     }
     assert!(stored > SEEDS as usize * STEPS / 10, "only {stored} appends were stored");
 }
@@ -236,18 +236,19 @@ fn embedded_answers_as_the_reference_does() {
 fn redis_answers_as_the_reference_does() {
     let mut stored = 0;
     for seed in 0..REDIS_SEEDS {
-        stored += block_on(async { run(seed, Subject::redis().await).await });
+        stored += block_on(async { run(seed, STEPS, Subject::redis().await).await });
     }
     assert!(stored > REDIS_SEEDS as usize * STEPS / 10, "only {stored} appends were stored");
 }
 
-async fn run(seed: u64, mut subject: Subject) -> usize {
+/// `steps` random steps of `seed` on a subject and on the reference; how many appends were stored.
+pub(crate) async fn run(seed: u64, steps: usize, mut subject: Subject) -> usize {
     let redis = matches!(subject, Subject::Redis(..));
     let mut run = Run::new(seed, !redis);
     let mut reference = Subject::memory();
     let mut stored = 0;
     let mut step = 0;
-    while step < STEPS {
+    while step < steps {
         let group = if run.chance(30) { run.random.usize(2..12) } else { 1 };
         let mut ops = Vec::new();
         let mut expected = Vec::new();

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use object::{BlobId, KindTag, Millis, ObjectId, ParticipantId};
+use redis_link::Durability;
 use room_node::store::embedded::{Embedded, Options, Sync};
 use room_node::store::memory::Memory;
 use room_node::store::{
@@ -13,7 +14,7 @@ use room_node::store::{
 };
 use tempfile::TempDir;
 
-use crate::timed::Timed;
+use crate::timed::{Servers, Timed};
 
 /// Where every test's time begins.
 pub(crate) const START: Millis = Millis(1_000_000);
@@ -38,6 +39,10 @@ impl Subject {
 
     pub(crate) async fn redis() -> Self {
         Self::Redis(Box::new(Timed::start().await))
+    }
+
+    pub(crate) async fn redis_over(servers: Servers, durability: Durability) -> Self {
+        Self::Redis(Box::new(Timed::over(servers, durability).await))
     }
 
     pub(crate) fn store(&self) -> &dyn Store {

@@ -19,5 +19,6 @@ mod open;
 mod redis;
 mod redis_faults;
 mod rules;
+mod sets;
 mod timed;
 mod torn;

@@ -21,7 +21,7 @@ use crate::timed::{all_buckets, due_key, key, link, link_to, raw, store};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Polls until the condition holds, for as long as [`PATIENCE`].
-async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+pub(crate) async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let mut turn = tokio::time::interval(Duration::from_millis(5));
     let polled = async {
         loop {
@@ -384,7 +384,7 @@ fn a_claim_that_finds_less_than_was_acknowledged_tells_it() {
     });
 }
 
-const REPLICATED: [&str; 6] =
+pub(crate) const REPLICATED: [&str; 6] =
     ["--appendonly", "yes", "--min-replicas-to-write", "1", "--min-replicas-max-lag", "4"];
 
 /// A real failover to a replica that never had the last acknowledged event.

@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use membership::{Bucket, BucketSet, bucket};
 use object::{BlobId, Millis, ObjectId, ParticipantId};
 use redis_link::redis::{Connection, cmd};
-use redis_link::rig::Server;
+use redis_link::rig::{Cluster, Sentinel, Server};
 use redis_link::{Durability, Library, RedisLink, Settings};
 use room_node::clock::Clock;
 use room_node::store::redis::{LIBRARY, Options, RedisStore};
@@ -75,11 +75,48 @@ pub(crate) struct Timed {
     store: Arc<RedisStore>,
     link: Arc<RedisLink>,
     ends: Mutex<Ends>,
-    _server: Server,
+}
+
+/// Servers of a test, whichever way they stand together.
+pub(crate) enum Servers {
+    One(Server),
+    /// A primary with its replica.
+    Pair(Server, #[expect(dead_code, reason = "kept running")] Server),
+    Sentinel(Sentinel),
+    Cluster(Cluster),
+}
+
+impl Servers {
+    pub(crate) fn url(&self) -> String {
+        match self {
+            Self::One(server) | Self::Pair(server, _) => server.url(),
+            Self::Sentinel(set) => set.url(),
+            Self::Cluster(cluster) => cluster.url(),
+        }
+    }
+
+    /// The one that has a key, as long as no other is promoted and no slot moves.
+    fn of(&self, key: &str) -> usize {
+        match self {
+            Self::One(_) | Self::Pair(..) => 0,
+            Self::Sentinel(set) => set.primary_index().unwrap(),
+            Self::Cluster(cluster) => cluster.owner(key).unwrap(),
+        }
+    }
+
+    fn server(&self, index: usize) -> &Server {
+        match self {
+            Self::One(server) | Self::Pair(server, _) => server,
+            Self::Sentinel(set) => &set.servers[index],
+            Self::Cluster(cluster) => &cluster.servers[index],
+        }
+    }
 }
 
 struct Ends {
-    raw: Connection,
+    servers: Servers,
+    /// By the slot of their keys.
+    raw: HashMap<u16, Connection>,
     now: Millis,
     /// When keys end unless their expiry is taken away, and whether they are uploads.
     ends: HashMap<String, (Millis, bool)>,
@@ -94,10 +131,14 @@ impl std::fmt::Debug for Timed {
 impl Timed {
     pub(crate) async fn start() -> Self {
         let server = starting(|| Server::start(&["--appendonly", "yes"])).expect("redis-server");
-        let link = link(&server, Durability::D1).await;
-        let ends = Ends { raw: raw(&server), now: START, ends: HashMap::new() };
+        Self::over(Servers::One(server), Durability::D1).await
+    }
+
+    pub(crate) async fn over(servers: Servers, durability: Durability) -> Self {
+        let link = link_to(&servers.url(), durability).await;
+        let ends = Ends { servers, raw: HashMap::new(), now: START, ends: HashMap::new() };
         let store = store(&link, all_buckets());
-        Self { store, link, ends: Mutex::new(ends), _server: server }
+        Self { store, link, ends: Mutex::new(ends) }
     }
 
     pub(crate) fn reopen(&mut self, now: Millis) {
@@ -120,18 +161,26 @@ impl Timed {
 
 impl Ends {
     fn end(&mut self, over: impl Fn(Millis, bool, Millis) -> bool) {
-        let now = self.now;
-        let (raw, ends) = (&mut self.raw, &mut self.ends);
-        ends.retain(|key, (at, upload)| {
-            if !over(*at, *upload, now) {
-                return true;
+        let is_over = |(at, upload): &(Millis, bool)| over(*at, *upload, self.now);
+        let ended: Vec<String> =
+            self.ends.iter().filter(|(_, end)| is_over(end)).map(|(key, _)| key.clone()).collect();
+        for key in ended {
+            if self.left(&key) >= 0 {
+                cmd("DEL").arg(&key).exec(self.raw(&key)).unwrap();
             }
-            let left: i64 = cmd("PTTL").arg(key).query(raw).unwrap();
-            if left >= 0 {
-                cmd("DEL").arg(key).exec(raw).unwrap();
-            }
-            false
-        });
+            self.ends.remove(&key);
+        }
+    }
+
+    /// Milliseconds until Redis ends a key; below 0 when it does not.
+    fn left(&mut self, key: &str) -> i64 {
+        cmd("PTTL").arg(key).query(self.raw(key)).unwrap()
+    }
+
+    fn raw(&mut self, key: &str) -> &mut Connection {
+        let servers = &self.servers;
+        let at = redis_link::slot(key.as_bytes());
+        self.raw.entry(at).or_insert_with(|| raw(servers.server(servers.of(key))))
     }
 }
 
@@ -194,8 +243,7 @@ impl Store for Timed {
         self.tick(now);
         Box::pin(async move {
             let mark = key("m", &object);
-            let before: i64 =
-                cmd("PTTL").arg(&mark).query(&mut self.ends.lock().unwrap().raw).unwrap();
+            let before = self.ends.lock().unwrap().left(&mark);
             self.store.destroy(object, fence, lsn, now).await?;
             // A repeat does not make the mark stand longer.
             if before < 0 {

@@ -20,8 +20,13 @@ fn secret(field: &str) -> String {
 #[tokio::test]
 async fn secrets_are_in_no_log_metric_or_refusal() {
     let dir = tempfile::tempdir().unwrap();
+    keeps_secrets(|flags| Server::start_in(dir.path(), flags)).await;
+}
+
+/// Starts a server twice, the second time over what the first has left.
+pub(crate) async fn keeps_secrets(start: impl Fn(&[&str]) -> Server) {
     let flags = [&FAST[..], &["--log=trace"]].concat();
-    let server = Server::start_in(dir.path(), &flags);
+    let server = start(&flags);
     let mut client = Client::new(server.mcp, Era::Legacy);
     let mut made = client.call("create_room", json!({"name": secret("name")})).await.unwrap().ok();
     let handle = made["participantHandle"].take().as_str().unwrap().to_owned();
@@ -49,7 +54,7 @@ async fn secrets_are_in_no_log_metric_or_refusal() {
     server.signal("TERM");
     let ended = server.wait();
     assert_eq!(ended.code, Some(0));
-    let again = Server::start_in(dir.path(), &flags);
+    let again = start(&flags);
     let mut client = Client::new(again.mcp, Era::Legacy);
     let read = json!({"participantHandle": handle});
     let context = client.call("read_room_context", read).await.unwrap().ok();

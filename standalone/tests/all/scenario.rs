@@ -71,7 +71,7 @@ async fn two_agents_meet_work_and_leave_in_the_modern_era() {
     life(&server, Era::Modern).await;
 }
 
-async fn life(server: &Server, era: Era) {
+pub(crate) async fn life(server: &Server, era: Era) {
     let mut client = Client::new(server.mcp, era);
     let listed = client.request("tools/list", json!({})).await.unwrap();
     assert_eq!(listed["result"]["tools"].as_array().unwrap().len(), 20);

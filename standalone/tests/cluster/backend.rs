@@ -16,7 +16,7 @@ pub(crate) struct Backend {
     pub(crate) nodes: Vec<Program>,
     flags: Vec<String>,
     started: usize,
-    _redis: rig::Server,
+    _redis: Option<rig::Server>,
     pub(crate) url: String,
 }
 
@@ -33,6 +33,11 @@ impl Backend {
             )
         });
         let url = redis.url();
+        Self::over(url, Some(redis), flags)
+    }
+
+    /// Three nodes over servers that the caller looks after, or over one's own.
+    pub(crate) fn over(url: String, redis: Option<rig::Server>, flags: &[&str]) -> Self {
         let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
         let mut backend = Self { nodes: Vec::new(), flags, started: 0, _redis: redis, url };
         for _ in 0..NODES {

@@ -87,6 +87,12 @@ impl Speaker {
 
     /// Reads the room back: every acknowledged text is there, once, with its sequence.
     pub(crate) async fn verify(&mut self) {
+        let missing = self.missing().await;
+        assert!(missing.is_empty(), "{missing:?} of room-{}", self.name);
+    }
+
+    /// Reads the room back, which holds nothing twice; which acknowledged texts are not there.
+    pub(crate) async fn missing(&mut self) -> Vec<(u64, String)> {
         let read = json!({"participantHandle": self.handle, "limit": 50});
         let context = self.client.call("read_room_context", read).await.unwrap().ok();
         let there: Vec<(u64, String)> = context["events"]
@@ -95,12 +101,12 @@ impl Speaker {
             .iter()
             .map(|e| (e["sequence"].as_u64().unwrap(), e["text"].as_str().unwrap().to_owned()))
             .collect();
-        for said in &self.said {
-            let times = there.iter().filter(|event| *event == said).count();
-            assert_eq!(times, 1, "{said:?} in {there:?}");
-        }
         // What failed may have happened, once; nothing else is there.
         assert!(there.len() <= self.said.len() + self.failed.len(), "{there:?}");
+        let mut texts: Vec<&str> = there.iter().map(|(_, text)| text.as_str()).collect();
+        texts.sort_unstable();
+        assert!(texts.is_sorted_by(|one, next| one < next), "a text is there twice: {there:?}");
+        self.said.iter().filter(|said| !there.contains(said)).cloned().collect()
     }
 
     /// How many texts were acknowledged.

@@ -21,6 +21,8 @@ mod backend;
 #[cfg(test)]
 mod cadence;
 #[cfg(test)]
+mod failover;
+#[cfg(test)]
 mod load;
 #[cfg(test)]
 mod nodes;

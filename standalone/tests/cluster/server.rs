@@ -82,7 +82,15 @@ impl Server {
 
     /// Starts over what an earlier start has left in `dir`; `mcp` is the first gateway.
     pub(crate) fn start_in(dir: &Path, args: &[&str]) -> Self {
-        let backend = Backend::start(dir, &without(&OF_GATEWAYS, args));
+        Self::before(dir, Backend::start(dir, &without(&OF_GATEWAYS, args)), args)
+    }
+
+    /// Starts over the servers of a set, which stay when this goes.
+    pub(crate) fn start_over(url: String, dir: &Path, args: &[&str]) -> Self {
+        Self::before(dir, Backend::over(url, None, &without(&OF_GATEWAYS, args)), args)
+    }
+
+    fn before(dir: &Path, backend: Backend, args: &[&str]) -> Self {
         let gateways: Vec<Program> =
             (0..2).map(|_| gateway(dir, &backend.url, &without(&OF_NODES, args))).collect();
         let all = gateways.iter().chain(&backend.nodes).map(|program| program.admin).collect();
