@@ -117,7 +117,8 @@ struct Lost {
 /// all have spoken on and two agents have lived a whole life.
 async fn failover(url: &str, level: &str, kill: impl FnOnce() -> Result<(), Error>) -> Lost {
     let dir = tempfile::tempdir().unwrap();
-    let flags = [&FAST[..], &[&format!("--durability={level}")]].concat();
+    let of_level = format!("--durability={level}");
+    let flags = [&FAST[..], &[of_level.as_str()]].concat();
     let server = Server::start_over(url.to_owned(), dir.path(), &flags);
     let gateways: Vec<_> = server.gateways.iter().map(|gateway| gateway.at).collect();
     let speakers = Speaker::several(&gateways, ROOMS).await;
