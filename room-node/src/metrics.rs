@@ -107,6 +107,7 @@ impl Metrics {
             "mailbox_calls_max",
             "parked_calls_max",
             "objects_active_max",
+            "connections_max",
             "link_calls_max",
             "hops_max",
         ];

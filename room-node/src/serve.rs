@@ -1,5 +1,7 @@
 //! The gRPC server of a node's service: one connection per gateway, few streams on each.
 
+mod place;
+
 use std::error::Error as _;
 use std::time::Duration;
 
@@ -14,6 +16,8 @@ use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 use crate::host::Host;
 use crate::rpc;
 
+/// Connections open at a time; more are closed at once. A gateway needs one.
+pub const CONNECTIONS_MAX: usize = 1_024;
 /// Streams one gateway may have open at a time; it needs a few.
 pub const CONNECTION_STREAMS_MAX: usize = 64;
 /// A silent connection is probed this often.
@@ -46,7 +50,12 @@ pub fn serve<O: Object>(
     tls: Option<ServerTlsConfig>,
     stop: CancellationToken,
 ) -> Result<JoinHandle<Result<(), tonic::transport::Error>>, tonic::transport::Error> {
-    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let counted = host.clone();
+    let incoming = place::bounded(
+        TcpIncoming::from(listener).with_nodelay(Some(true)),
+        CONNECTIONS_MAX,
+        move || counted.metrics().bound_hit("connections_max"),
+    );
     let server = match tls {
         Some(tls) => Server::builder().tls_config(tls)?,
         None => Server::builder(),

@@ -33,7 +33,7 @@ pub(crate) enum Checked {
 /// When streams of gateways were last there. Pure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Reached {
-    /// The last moment with a stream; `None` before the first.
+    /// The last moment with a stream, or the first look; `None` before that.
     last: Option<Mono>,
     cut_off: bool,
 }
@@ -43,16 +43,17 @@ impl Reached {
         Self { last: None, cut_off: false }
     }
 
-    /// Takes a look; true if the node has just been cut off. A node that no gateway has found yet
-    /// is new, one without other nodes has nobody who is better off.
+    /// Takes a look; true if the node has just been cut off. A node that no gateway has found is
+    /// new at first; if that lasts, none reaches the address it advertises. One without other nodes
+    /// has nobody who is better off.
     fn look(&mut self, now: Mono, links: usize, others: usize) -> bool {
         if links > 0 {
             *self = Self { last: Some(now), cut_off: false };
             return false;
         }
         let before = self.cut_off;
-        let long = self.last.is_some_and(|last| now.since(last) >= CUT_OFF_MS);
-        self.cut_off = long && others > 0;
+        let last = *self.last.get_or_insert(now);
+        self.cut_off = now.since(last) >= CUT_OFF_MS && others > 0;
         self.cut_off && !before
     }
 }
@@ -80,7 +81,9 @@ impl<O: Object> Inner<O> {
             held = holds;
             let links = usize::try_from(self.metrics.links.get()).unwrap_or(0);
             if reached.look(self.clock.mono(), links, self.cluster.others()) {
-                tracing::error!("no gateway has a stream to this node; check the network between");
+                tracing::error!(
+                    "no gateway has a stream to this node; check --advertise and the network between"
+                );
             }
             self.metrics.cut_off.set(i64::from(reached.cut_off));
         }
@@ -201,5 +204,13 @@ mod tests {
         assert!(!reached.look(Mono(118_000), 2, 3));
         assert!(!reached.cut_off);
         assert!(!reached.look(Mono(200_000), 0, 0), "the only node stays");
+    }
+
+    #[test]
+    fn a_node_that_no_gateway_ever_reaches_is_told() {
+        let mut reached = Reached::new();
+        assert!(!reached.look(Mono(100_000), 0, 3), "it is new");
+        assert!(!reached.look(Mono(114_999), 0, 3));
+        assert!(reached.look(Mono(115_000), 0, 3), "its advertised address leads nowhere");
     }
 }
