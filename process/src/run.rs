@@ -113,13 +113,16 @@ async fn serve(service: impl Service, signals: &mut Signals) -> Result<(), Box<d
     }
 }
 
-/// An error with its causes, on one line.
+/// An error with its causes, on one line. A cause that the error has told itself is not repeated.
 fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
+        let told = error.to_string();
+        if !text.ends_with(&told) {
+            text.push_str(": ");
+            text.push_str(&told);
+        }
         cause = error.source();
     }
     text.replace('\n', " ")
@@ -157,6 +160,24 @@ fn complain(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("nobody is there")]
+    struct Inner;
+
+    #[derive(Debug, thiserror::Error)]
+    enum Outer {
+        #[error("cannot join: {0}")]
+        Told(#[source] Inner),
+        #[error("cannot join")]
+        Untold(#[source] Inner),
+    }
+
+    #[test]
+    fn a_cause_is_told_once() {
+        assert_eq!(chain(&Outer::Told(Inner)), "cannot join: nobody is there");
+        assert_eq!(chain(&Outer::Untold(Inner)), "cannot join: nobody is there");
+    }
 
     #[tokio::test]
     async fn a_signal_ends_a_start_that_waits() {
