@@ -23,6 +23,11 @@ pub(crate) struct Backend {
 impl Backend {
     /// Three nodes, over what Redis has in `dir`.
     pub(crate) fn start(dir: &Path, flags: &[&str]) -> Self {
+        Self::of(dir, flags, NODES)
+    }
+
+    /// As [`Self::start`], with as many nodes as are asked for.
+    pub(crate) fn of(dir: &Path, flags: &[&str], nodes: usize) -> Self {
         let dir = dir.join("redis");
         std::fs::create_dir_all(&dir).unwrap();
         let dir = dir.display().to_string();
@@ -33,14 +38,18 @@ impl Backend {
             )
         });
         let url = redis.url();
-        Self::over(url, Some(redis), flags)
+        Self::with(url, Some(redis), flags, nodes)
     }
 
     /// Three nodes over servers that the caller looks after, or over one's own.
     pub(crate) fn over(url: String, redis: Option<rig::Server>, flags: &[&str]) -> Self {
+        Self::with(url, redis, flags, NODES)
+    }
+
+    fn with(url: String, redis: Option<rig::Server>, flags: &[&str], nodes: usize) -> Self {
         let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
         let mut backend = Self { nodes: Vec::new(), flags, started: 0, _redis: redis, url };
-        for _ in 0..NODES {
+        for _ in 0..nodes {
             backend.add_node();
         }
         backend

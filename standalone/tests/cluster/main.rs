@@ -1,8 +1,9 @@
 //! The cluster as people run it: a real Redis, room nodes and gateways as processes of their own.
 //!
 //! The suites of the single process run here unchanged, over a [`server::Server`] that is made of
-//! several processes; what only a cluster can show is in `nodes` and `cadence`. Nothing here sleeps
-//! on a guess: every wait is for a line, an answer, a metric or an exit, with a deadline.
+//! several processes; what only a cluster can show is in `nodes`, `cadence` and
+//! `regions`. Nothing here sleeps on a guess: every wait is for a line, an answer, a metric or an
+//! exit, with a deadline.
 //!
 //! A test needs `redis-server` and fails with one line where it is missing.
 #![forbid(unsafe_code)]
@@ -30,6 +31,8 @@ mod nodes;
 mod program;
 #[cfg(test)]
 mod programs;
+#[cfg(test)]
+mod regions;
 #[cfg(test)]
 mod server;
 
