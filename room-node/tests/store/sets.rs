@@ -21,7 +21,7 @@ use crate::timed::{Servers, all_buckets, key, store};
 /// Seeds that the other stores do not run.
 const SEEDS: [u64; 2] = [101, 102];
 
-/// Steps where a replica flushes first: it says once a second how far it has come.
+/// Steps where a replica flushes first, each of which waits for its next report.
 const FLUSHED_STEPS: usize = 30;
 
 fn conforms(servers: impl Fn() -> Servers, durability: Durability, seeds: &[u64]) {
