@@ -18,13 +18,13 @@ const PREFACE_BYTES: usize = 24;
 /// Longest time they may take.
 const PREFACE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Closes what comes while `max` connections are open, and says so to `turned_away`.
+/// Closes what comes while `open_max` connections are open, and says so to `turned_away`.
 pub(super) fn bounded<S>(
     incoming: impl Stream<Item = io::Result<S>>,
-    max: usize,
+    open_max: usize,
     turned_away: impl Fn(),
 ) -> impl Stream<Item = io::Result<Placed<S>>> {
-    let places = Arc::new(Semaphore::new(max));
+    let places = Arc::new(Semaphore::new(open_max));
     incoming.filter_map(move |accepted| {
         let placed = match (accepted, Arc::clone(&places).try_acquire_owned()) {
             (Ok(stream), Ok(place)) => Some(Ok(Placed::new(stream, place))),
