@@ -4,4 +4,5 @@ pub(crate) mod book;
 pub mod cadence;
 mod poll;
 pub(crate) mod projections;
+mod slab;
 pub(crate) mod stub;

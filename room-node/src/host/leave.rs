@@ -129,7 +129,7 @@ impl<O: Object> Inner<O> {
         }
     }
 
-    fn take_leavers(&self, shard: usize, slot: usize) -> (Vec<Leaver>, Option<usize>) {
+    fn take_leavers(&self, shard: usize, slot: u32) -> (Vec<Leaver>, Option<u32>) {
         let (wall, now) = (self.clock.now(), self.clock.mono());
         let Some(mut shard) = self.directory.shard_at(shard) else { return (Vec::new(), None) };
         let (page, next) = shard.stubs.page(slot, PAGE_SLOTS_MAX, wall, now);

@@ -156,8 +156,7 @@ impl<O: Object> Inner<O> {
             return None;
         }
         let (wall, now) = (self.clock.now(), self.clock.mono());
-        let slots = u64::try_from(shard.stubs.slots()).unwrap_or(u64::MAX).max(1);
-        let from = usize::try_from(super::random_u64() % slots).unwrap_or(0);
+        let from = shard.stubs.somewhere(super::random_u64());
         let (mut page, _) = shard.stubs.page(from, LOOKED_AT, wall, now);
         if page.is_empty() {
             (page, _) = shard.stubs.page(0, usize::MAX, wall, now);

@@ -210,10 +210,10 @@ impl<O: Object> Inner<O> {
     fn take_stubs(
         &self,
         shard: usize,
-        slot: usize,
+        slot: u32,
         untouched_ms: u64,
         stubs_max: usize,
-    ) -> (Vec<(ObjectId, Fence)>, Option<usize>) {
+    ) -> (Vec<(ObjectId, Fence)>, Option<u32>) {
         let (wall, now) = (self.clock.now(), self.clock.mono());
         let Some(mut shard) = self.directory.shard_at(shard) else { return (Vec::new(), None) };
         let (page, next) = shard.stubs.page(slot, SWEEP_SLOTS_MAX, wall, now);
