@@ -23,9 +23,10 @@ struct Bench {
     source: &'static str,
 }
 
-const BENCHES: [Bench; 4] = [
+const BENCHES: [Bench; 5] = [
     Bench { name: "store", package: "room-node", source: "room-node/benches/store.rs" },
     Bench { name: "host", package: "room-node", source: "room-node/benches/host.rs" },
+    Bench { name: "sleep", package: "room-node", source: "room-node/benches/sleep.rs" },
     Bench { name: "edge", package: "gateway", source: "gateway/benches/edge.rs" },
     Bench { name: "serve", package: "standalone", source: "standalone/benches/serve.rs" },
 ];
