@@ -3,7 +3,7 @@
 //! A history is ndjson, one record a line: `{t, client, op, key, phase, room, sequence?,
 //! detail?}` (interfaces.md, tasks and reports), in the order of `t` (microseconds of one clock).
 //! Because the room assigns sequences itself the order to compare with is given, and checking is
-//! linear but for the lookups (cluster 4.3). Rules and their names: [`rules`].
+//! linear but for the lookups (cluster 4.3). The rules and their names are in `rules`.
 //!
 //! | op | what its records hold |
 //! |---|---|

@@ -60,7 +60,8 @@ pub(crate) async fn keeps_secrets(start: impl Fn(&[&str]) -> Server) {
     let context = client.call("read_room_context", read).await.unwrap().ok();
     assert!(context.to_string().contains(CANARY), "the texts are there for whom they are meant");
     again.signal("TERM");
-    let logs = ended.stderr + &again.wait().stderr;
+    let again = again.wait();
+    let logs = [ended.stdout, ended.stderr, again.stdout, again.stderr].concat();
 
     let pieces = [("logs", logs), ("metrics", metrics), ("refusals", refusals.join("\n"))];
     for (place, text) in pieces {

@@ -18,6 +18,7 @@ pub(crate) const STEP: Duration = Duration::from_secs(60);
 pub(crate) struct Program {
     name: &'static str,
     child: Mutex<Child>,
+    stdout: Arc<Mutex<String>>,
     stderr: Arc<Mutex<String>>,
     readers: Vec<JoinHandle<()>>,
     /// Where it serves.
@@ -25,10 +26,11 @@ pub(crate) struct Program {
     pub(crate) admin: SocketAddr,
 }
 
-/// How a process ended and what it logged.
+/// How a process ended and what it said.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
@@ -45,8 +47,11 @@ impl Program {
             .unwrap();
         let (first, first_line) = sync_channel(1);
         let pipe = BufReader::new(child.stdout.take().unwrap());
+        let stdout = Arc::new(Mutex::new(String::new()));
+        let copy = Arc::clone(&stdout);
         let stdout_reader = std::thread::spawn(move || {
             for line in pipe.lines().map_while(Result::ok) {
+                copy.lock().unwrap().push_str(&format!("{line}\n"));
                 // Only the first is waited for; a full channel holds it.
                 let _ = first.try_send(line);
             }
@@ -67,7 +72,7 @@ impl Program {
         };
         let (at, admin) = addresses(&line);
         let readers = vec![stdout_reader, stderr_reader];
-        Self { name, child: Mutex::new(child), stderr, readers, at, admin }
+        Self { name, child: Mutex::new(child), stdout, stderr, readers, at, admin }
     }
 
     /// SIGKILL, and the end of the process.
@@ -101,7 +106,8 @@ impl Program {
         });
         assert!(end.recv_timeout(STEP).is_ok(), "{} does not end: {}", self.name, self.stderr());
         let code = self.child.lock().unwrap().wait().unwrap().code();
-        Ended { code, stderr: self.stderr() }
+        let stdout = self.stdout.lock().unwrap().clone();
+        Ended { code, stdout, stderr: self.stderr() }
     }
 }
 

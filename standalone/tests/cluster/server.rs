@@ -137,8 +137,9 @@ impl Server {
             ended.extend(backend.nodes.drain(..).map(Program::wait));
         }
         let code = ended.iter().map(|ended| ended.code).find(|code| *code != Some(0));
-        let stderr = ended.into_iter().map(|ended| ended.stderr).collect();
-        Ended { code: code.unwrap_or(Some(0)), stderr }
+        let code = code.unwrap_or(Some(0));
+        let (stdout, stderr) = ended.into_iter().map(|ended| (ended.stdout, ended.stderr)).unzip();
+        Ended { code, stdout, stderr }
     }
 
     /// The nodes of this server alone.

@@ -9,7 +9,8 @@ use crate::{child, tools};
 /// The feature that only tests and the conformance suite use.
 const HOOKS: &str = "test-hooks";
 /// The packages and modules that show more with it.
-const HOOKED: &str = "package(gateway) or (package(standalone) and test(/^(parity|canary)::/))";
+const HOOKED: &str =
+    "package(gateway) or (package(standalone) and binary(all) and test(/^(parity|canary)::/))";
 /// Rooms asleep at once in the long form.
 const SLEEPERS: &str = "10000";
 /// The same over a cluster built for debugging, whose six processes share the machine.

@@ -108,7 +108,8 @@ impl RedisStore {
             match self.download(keys.chunk(manifest.set, at)).await? {
                 Some(chunk) => chunks.push(chunk),
                 None => {
-                    let args = vec![number(fence.epoch), nonce(fence.nonce)];
+                    // Of the log nothing is known yet, so any length will do.
+                    let args = vec![number(fence.epoch), nonce(fence.nonce), number(0)];
                     self.read("check", keys, vec![keys.meta()], args).await?;
                     return Err(Error::Damaged { what: "a chunk of a snapshot is missing" });
                 }
