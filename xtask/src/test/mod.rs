@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::{clock, golden, report, tidy};
+use crate::{clock, faults, golden, report, tidy};
 
 /// What a part found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -55,7 +55,7 @@ struct Part {
     run: Run,
 }
 
-const PARTS: [Part; 12] = [
+const PARTS: [Part; 13] = [
     Part { name: "tidy", what: "rules of the source tree", run: Run::Own(tidy::part) },
     Part { name: "fmt", what: "rustfmt", run: Run::Own(cargo::fmt) },
     Part { name: "deny", what: "licences, bans, sources", run: Run::Own(deny::run) },
@@ -68,6 +68,11 @@ const PARTS: [Part; 12] = [
         name: "cluster",
         what: "the suites on gateways, nodes and Redis as processes",
         run: Run::Own(cargo::cluster),
+    },
+    Part {
+        name: "faults",
+        what: "five minutes of faults on a cluster, and its history checked",
+        run: Run::Own(faults::part),
     },
     Part {
         name: "process",
