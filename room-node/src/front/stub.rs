@@ -369,6 +369,17 @@ mod tests {
     const WALL: Millis = Millis(1_700_000_000_000);
     const NOW: Mono = Mono(90_000_000);
 
+    #[test]
+    fn what_does_not_fit_a_record_goes_cold() {
+        let (max, name) = (u64::from(u32::MAX), "x".repeat(255));
+        let fits = |name: &str, epoch, sequence, pollers| {
+            Stub::fits(name, Fence { epoch, nonce: 1 }, sequence, pollers)
+        };
+        assert!(fits(&name, max, max, 127) && !fits(&name, max, max, 128));
+        assert!(!fits(&name, max + 1, max, 127) && !fits(&name, max, max + 1, 127));
+        assert!(!fits(&(name + "x"), max, max, 127));
+    }
+
     fn stub(number: u64) -> Stub {
         let agent = |who: u128| Poller {
             who: ParticipantId(who << 90 | u128::from(number)),
