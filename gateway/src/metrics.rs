@@ -234,7 +234,7 @@ impl Metrics {
     /// published must not make a new series.
     pub(crate) fn refused(&self, code: &str) {
         self.refusals.inc();
-        let unpublished = ["overloaded", "deadline_exceeded", "internal_error"];
+        let unpublished = ["overloaded", "internal_error"];
         let known = Code::find(code).map(Code::code);
         let known = known.or_else(|| unpublished.into_iter().find(|known| *known == code));
         self.refusals_by_code.with_label_values(&[known.unwrap_or("other")]).inc();

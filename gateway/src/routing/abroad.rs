@@ -12,7 +12,7 @@ use crate::clock::{self, Instant};
 use crate::error::Refusal;
 use crate::region::Regions;
 use crate::upstream::Upstream;
-use crate::upstream::retry::{self, Next, Options, Progress, drawn};
+use crate::upstream::retry::{self, Failure, Next, Options, Progress, drawn};
 
 /// Taken off what a peer is told of the deadline, so that its own refusal arrives in time.
 const DEADLINE_MARGIN: Duration = Duration::from_millis(20);
@@ -91,7 +91,8 @@ impl Peers {
                 millis(progress.remaining.saturating_sub(DEADLINE_MARGIN)).max(1);
             abroad.call.age_ms = age_ms.saturating_add(millis(now.duration_since(started)));
             let failure = match peer.attempt(abroad.call.clone(), abroad.deadline).await {
-                Ok(answer) => return Ok(answer),
+                Ok(answer) if settles(&answer, &abroad, progress.doubts) => return Ok(answer),
+                Ok(_) => return Err(end(&abroad, progress.doubts.max(1))),
                 Err(failure) => failure,
             };
             let failed = clock::now();
@@ -111,6 +112,13 @@ impl Peers {
             }
         }
     }
+}
+
+/// Whether this is the last word on a call of which so many sendings may have run.
+fn settles(answer: &v1::Answer, abroad: &Abroad<'_>, doubts: u32) -> bool {
+    let Some(v1::answer::What::Refusal(refusal)) = &answer.what else { return true };
+    let doubts = if abroad.harmless { 0 } else { doubts };
+    Failure::Refused(proto::class::class(refusal.class)).settles(doubts)
 }
 
 fn end(abroad: &Abroad<'_>, doubts: u32) -> Refusal {

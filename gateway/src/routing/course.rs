@@ -293,15 +293,11 @@ impl<'a> Course<'a> {
 
     /// The end of a call that is not repeated any more.
     fn end(&self, failed: Failed) -> Reply {
-        // Only these say nothing about the call itself.
-        let says_nothing = match failed.failure {
-            Failure::NotSent | Failure::Lost | Failure::TimedOut => true,
-            Failure::Refused(class) => matches!(class, Class::NotOwner | Class::Fenced),
-        };
+        let doubts = if self.request.harmless { 0 } else { self.doubts };
         match failed.refused {
-            Some(reply) if !says_nothing => reply,
+            Some(reply) if failed.failure.settles(doubts) => reply,
             Some(_) | None => {
-                let refusal = if self.doubts > 0 && !self.request.harmless {
+                let refusal = if doubts > 0 {
                     Refusal::outcome_unknown()
                 } else {
                     Refusal::room_unavailable()

@@ -134,6 +134,47 @@ async fn refusals_pass_unless_nothing_ran() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refusal_after_a_lost_answer_is_final_only_where_the_object_decided_it() {
+    for number in 1..=16 {
+        let class = proto::class::class(number);
+        let decided = matches!(
+            class,
+            Class::Invalid
+                | Class::Unauthenticated
+                | Class::Forbidden
+                | Class::NotFound
+                | Class::Conflict
+                | Class::Gone
+                | Class::Limit
+                | Class::OutcomeUnknown
+        );
+        let want = if decided { "the_code" } else { "outcome_unknown" };
+        let lose = move |call: &v1::Call| match call.attempt {
+            1 => Act::EndStream,
+            _ => reject(class, "the_code"),
+        };
+        let lost = bench(lose).await;
+        assert_eq!(code(lost.routes.call(&request("{}")).await), want, "{class:?}");
+        // A read leaves nothing behind.
+        if !matches!(class, Class::NotOwner | Class::Fenced | Class::Deadline) {
+            let read = Request { harmless: true, ..request("{}") };
+            let lost = bench(lose).await;
+            assert_eq!(code(lost.routes.call(&read).await), "the_code", "{class:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_the_node_gave_no_time_may_have_run() {
+    for (harmless, want) in [(false, "outcome_unknown"), (true, "room_unavailable")] {
+        let bench = bench(|_| reject(Class::Deadline, "the_code")).await;
+        let request = Request { harmless, ..request("{}") };
+        assert_eq!(code(bench.routes.call(&request).await), want);
+        assert_eq!(bench.node.seen().len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_answer_of_a_newer_kind_counts_as_lost() {
     let bench = bench(|_| Act::Newer).await;
     let request = Request { repeatable: false, ..request("{}") };

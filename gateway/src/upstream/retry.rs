@@ -41,7 +41,33 @@ pub(crate) enum Failure {
 impl Failure {
     /// Whether the call may have run all the same.
     pub(crate) const fn in_doubt(self) -> bool {
-        matches!(self, Self::Lost | Self::TimedOut | Self::Refused(Class::OutcomeUnknown))
+        matches!(
+            self,
+            Self::Lost | Self::TimedOut | Self::Refused(Class::OutcomeUnknown | Class::Deadline)
+        )
+    }
+
+    /// Whether this answers the call for good when `doubts` sendings, itself included, may have
+    /// run. What the object decided does: it recognises a call that has run. What a node says
+    /// without asking the object does so only where no sending is in doubt.
+    pub(crate) const fn settles(self, doubts: u32) -> bool {
+        let Self::Refused(class) = self else { return false };
+        match class {
+            Class::Invalid
+            | Class::Unauthenticated
+            | Class::Forbidden
+            | Class::NotFound
+            | Class::Conflict
+            | Class::Gone
+            | Class::Limit
+            | Class::OutcomeUnknown => true,
+            Class::TooFast
+            | Class::Overloaded
+            | Class::WrongRegion
+            | Class::Unavailable
+            | Class::Internal => doubts == 0,
+            Class::NotOwner | Class::Fenced | Class::Deadline => false,
+        }
     }
 }
 

@@ -117,6 +117,13 @@ mod campaign {
         figures::write(&reports, &report, &write(&records).unwrap());
         for violation in violations.iter().take(SHOWN_MAX) {
             println!("{}: {}", violation.rule, violation.detail);
+            // All that was said of the key at hand: a broken promise must be told from this alone.
+            let named = |key: &str| violation.detail.split([' ', ',']).any(|word| word == key);
+            let about =
+                records.iter().filter(|record| !record.key.is_empty() && named(&record.key));
+            for line in write(&about.cloned().collect::<Vec<_>>()).unwrap().lines() {
+                println!("    {line}");
+            }
         }
         if !violations.is_empty() || struck.iter().any(|fault| !fault.dark.is_empty()) {
             // What the processes said stays for whoever looks for the cause.

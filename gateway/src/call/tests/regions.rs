@@ -206,13 +206,10 @@ async fn the_cadence_is_the_homes() {
     assert_eq!(us.node.seen().len(), 1);
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_answer_lost_between_regions_is_asked_for_by_the_same_id() {
-    let us = alone("us", FILE, |call| match call.attempt {
-        1 => Act::Silence,
-        _ => success("{}"),
-    })
-    .await;
+/// What becomes of a call whose first sending is lost between two regions, and what the home's
+/// node saw of it.
+async fn lost_once(script: fn(&v1::Call) -> Act) -> (Outcome, Vec<v1::Call>) {
+    let us = alone("us", FILE, script).await;
     let stop = CancellationToken::new();
     let args = format!(r#"{{"participantHandle":"{}"}}"#, us.handle("us.r", 1));
     // A peer that goes with the first call under way, and another one.
@@ -237,7 +234,7 @@ async fn an_answer_lost_between_regions_is_asked_for_by_the_same_id() {
         tokio::task::yield_now().await;
     }
     let call = {
-        let (pipeline, args) = (Arc::clone(&eu.pipeline), args.clone());
+        let pipeline = Arc::clone(&eu.pipeline);
         tokio::spawn(async move {
             let arguments: &RawValue = serde_json::from_str(&args).unwrap();
             let deadline = clock::now() + Duration::from_secs(60);
@@ -249,10 +246,35 @@ async fn an_answer_lost_between_regions_is_asked_for_by_the_same_id() {
         tokio::task::yield_now().await;
     }
     gone.lock().unwrap().as_ref().unwrap().cut();
-    assert!(matches!(call.await.unwrap(), Outcome::Success(_)));
-    let seen = us.node.seen();
+    (call.await.unwrap(), us.node.seen())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_lost_between_regions_is_asked_for_by_the_same_id() {
+    let (outcome, seen) = lost_once(|call| match call.attempt {
+        1 => Act::Silence,
+        _ => success("{}"),
+    })
+    .await;
+    assert!(matches!(outcome, Outcome::Success(_)));
     assert_eq!((seen.len(), seen[1].attempt), (2, 2));
     assert_eq!(seen[0].request, seen[1].request, "the home recognises it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_home_could_not_ask_the_room_leaves_a_lost_call_in_doubt() {
+    let (outcome, _seen) = lost_once(|call| match call.attempt {
+        1 => Act::Silence,
+        _ => Act::Refuse(Reject::new(Class::Unavailable, "room_unavailable", "text", true)),
+    })
+    .await;
+    assert_eq!(refused(outcome).code, "outcome_unknown");
+    let (outcome, _seen) = lost_once(|call| match call.attempt {
+        1 => Act::Silence,
+        _ => Act::Refuse(Reject::new(Class::Conflict, "the_code", "text", false)),
+    })
+    .await;
+    assert_eq!(refused(outcome).code, "the_code");
 }
 
 #[tokio::test(start_paused = true)]
