@@ -44,7 +44,7 @@ impl Durability {
 /// Functions that run inside Redis.
 #[derive(Clone, Copy, Debug)]
 pub struct Library {
-    /// With its version, such as `room_v1`: letters, digits and `_`. The version before stays
+    /// With its version, such as `room_v2`: letters, digits and `_`. The version before stays
     /// loaded beside it during a rollout.
     pub name: &'static str,
     /// Lua that defines one local function of two arguments `(keys, args)` for each name in

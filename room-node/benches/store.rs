@@ -111,7 +111,7 @@ async fn our_pass(dir: &Path, group: usize, length: Duration) -> Figures {
     let store = open(dir);
     let mut rooms = Vec::new();
     for room in 0..group {
-        rooms.push((object(room), claim(&store, object(room), room as u64, 1).await, 0u64));
+        rooms.push((object(room), claim(&store, object(room), room as u64, 1, None).await, 0u64));
     }
     let calls_before = store.stats();
     let before = Usage::read();
@@ -151,15 +151,18 @@ async fn claims(dir: &Path, passes: usize) {
     let store = open(dir);
     let mut micros = Vec::new();
     for room in 0..64 {
-        let fence = claim(&store, object(room), 0, 1).await;
+        let fence = claim(&store, object(room), 0, 1, None).await;
         store.append(append(&object(room), fence, 0)).await.expect("an append");
         store.snapshot(object(room), fence, snapshot(1)).await.expect("a snapshot");
         store.release(object(room), fence).await.expect("a release");
     }
+    let mut fences = vec![None; 64];
     for pass in 0..passes {
         let started = Instant::now();
-        let round = (0..64).map(|room| claim(&store, object(room), 0, 2 + pass as u64));
-        join_all(round).await;
+        let nonce = 2 + pass as u64;
+        let round = (0..).zip(&fences);
+        let round = round.map(|(room, held)| claim(&store, object(room), 0, nonce, *held));
+        fences = join_all(round).await.into_iter().map(Some).collect();
         micros.push(started.elapsed().as_secs_f64() * 1e6 / 64.0);
     }
     report("store.ours.claim64.us_each", micros.into_iter());
@@ -170,9 +173,15 @@ fn open(dir: &Path) -> Arc<Embedded> {
     Embedded::open(&Options::new(dir, Sync::Always, Millis(1))).expect("the store opens")
 }
 
-async fn claim(store: &Embedded, object: ObjectId, boot: u64, nonce: u64) -> Fence {
+async fn claim(
+    store: &Embedded,
+    object: ObjectId,
+    boot: u64,
+    nonce: u64,
+    observed: Option<Fence>,
+) -> Fence {
     let me = Incarnation { node: "bench".into(), boot };
-    let request = ClaimRequest { object, me, nonce, may_create: true, lapsed_owner: None };
+    let request = ClaimRequest { object, me, nonce, may_create: true, observed };
     store.claim(request, Millis(1)).await.expect("a claim").fence
 }
 

@@ -56,7 +56,7 @@ async fn put(store: &dyn Store, room: &ObjectId, number: u64, now: Millis) {
     let me = Incarnation { node: "10.20.30.40:7400".into(), boot: u64::MAX };
     let nonce = u64::MAX - number;
     let object = room.clone();
-    let claim = ClaimRequest { object, me, nonce, may_create: true, lapsed_owner: None };
+    let claim = ClaimRequest { object, me, nonce, may_create: true, observed: None };
     let fence = store.claim(claim, now).await.unwrap().fence;
     let agent = |who: u128| ParticipantId(who << 100 | u128::from(number));
     let records = vec![Record { bytes: Bytes::from_static(b"two agents have joined") }];

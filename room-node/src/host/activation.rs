@@ -48,11 +48,11 @@ pub(super) struct Loaded<O> {
 /// Pause between two tries of a claim.
 const CLAIM_PAUSE_MS: u64 = 25;
 
-/// Lease ends a stub has kept: truer than the stored ones, unless somebody else has owned the object
-/// since.
+/// What a stub has kept: the fence it holds, and lease ends that are truer than the stored ones,
+/// unless somebody else has owned the object since.
 #[derive(Debug, Default)]
 pub(crate) struct Exact {
-    pub(super) epoch: u64,
+    pub(super) fence: Option<Fence>,
     pub(super) ends: Vec<(ParticipantId, Millis)>,
 }
 
@@ -64,9 +64,9 @@ pub(super) async fn load<O: Object>(
     exact: &Exact,
 ) -> Result<Loaded<O>, LoadError> {
     let primary = host.primary();
-    let (claimed, lapsed) = claim(host, id, may_create).await?;
+    let (claimed, lapsed) = claim(host, id, may_create, exact.fence).await?;
     // Every claim raises the epoch by one.
-    let is_next = claimed.fence.epoch == exact.epoch.wrapping_add(1);
+    let is_next = exact.fence.is_some_and(|kept| claimed.fence.epoch == kept.epoch.wrapping_add(1));
     let exact = if is_next { exact.ends.as_slice() } else { &[] };
     let created = claimed.created;
     let (written, due) = (claimed.written, claimed.due);
@@ -128,35 +128,48 @@ pub(super) async fn set_aside<O: Object>(host: &Inner<O>, id: &ObjectId, fence: 
     }
 }
 
+/// Whether what this owner holds is ours to take: what this run of the node holds itself, and what a
+/// run that is over held. A node joins under its name only once its former run has ended, so under
+/// a lease any other run of that name is a former one. A run that is over itself has no lease, and
+/// takes nothing from its successor.
+pub(super) fn may_take<O: Object>(host: &Inner<O>, owner: &Incarnation) -> bool {
+    let former = owner.node == host.me.node && host.cluster.is_leased();
+    *owner == host.me || former || host.cluster.ended(owner)
+}
+
+/// Claims an object; `kept` is the fence of ours that it is known to stand under. With the claim
+/// comes whether another run's place was taken.
 async fn claim<O: Object>(
     host: &Inner<O>,
     id: &ObjectId,
     may_create: bool,
+    kept: Option<Fence>,
 ) -> Result<(Claimed, bool), LoadError> {
     let mut request = ClaimRequest {
         object: id.clone(),
         me: host.me.clone(),
         nonce: super::random_u64(),
         may_create,
-        lapsed_owner: None,
+        observed: kept,
     };
+    let mut lapsed = false;
     let give_up = host.clock.mono().plus(host.config.claim_ms_max);
     loop {
         match host.store.claim(request.clone(), host.clock.now()).await {
             Ok(claimed) => {
-                let lapsed = request.lapsed_owner.is_some();
                 let label = if lapsed { "lapsed" } else { "granted" };
                 host.metrics.claims.with_label_values(&[label]).inc();
                 return Ok((claimed, lapsed));
             }
             Err(store::Error::Absent) => return Err(LoadError::Absent),
-            // Stated only of an owner whose node lease has ended for good, and once of each.
-            Err(store::Error::Owned { epoch, owner })
-                if request.lapsed_owner.as_ref().is_none_or(|(known, _)| *known != epoch)
-                    && host.cluster.ended(&owner)
+            // Stated once of each, with the fence that was seen: it may have moved on.
+            Err(store::Error::Owned { fence, owner })
+                if request.observed != Some(fence)
+                    && may_take(host, &owner)
                     && host.clock.mono() < give_up =>
             {
-                request.lapsed_owner = Some((epoch, owner));
+                request.observed = Some(fence);
+                lapsed = owner != host.me;
             }
             Err(store::Error::Owned { owner, .. }) => {
                 host.metrics.claims.with_label_values(&["owned"]).inc();

@@ -11,7 +11,7 @@ use object::{Object, ObjectId};
 use super::actor::End;
 use super::directory::{Active, Held};
 use super::live::Live;
-use super::{Inner, commit, rest};
+use super::{Inner, activation, commit, rest};
 use crate::clock::Mono;
 use crate::cluster::handoff::{HOT_MS_MAX, Next, PACE_MS, Queue};
 use crate::error;
@@ -241,14 +241,21 @@ pub(super) fn let_go<O: Object>(host: &Inner<O>, entry: &Active, live: &mut Live
 /// An object that belongs elsewhere, has no memory here, and may still be ours in the store: it is
 /// claimed and released. True if it is certainly not ours afterwards.
 pub(super) async fn give_back<O: Object>(host: &Inner<O>, entry: &Active) -> bool {
-    let request = ClaimRequest {
+    let mut request = ClaimRequest {
         object: entry.id.clone(),
         me: host.me.clone(),
         nonce: super::random_u64(),
         may_create: false,
-        lapsed_owner: None,
+        observed: None,
     };
-    match host.store.claim(request, host.clock.now()).await {
+    let mut answer = host.store.claim(request.clone(), host.clock.now()).await;
+    if let Err(store::Error::Owned { fence, owner }) = &answer
+        && activation::may_take(host, owner)
+    {
+        request.observed = Some(*fence);
+        answer = host.store.claim(request, host.clock.now()).await;
+    }
+    match answer {
         Ok(claimed) => {
             host.metrics.handoffs.with_label_values(&["given_back"]).inc();
             host.release_one(&entry.id, claimed.fence).await

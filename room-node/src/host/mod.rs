@@ -294,7 +294,7 @@ impl<O: Object> Inner<O> {
                 let held = shard.held.remove(id).unwrap_or_default();
                 let cadences = self.metrics.cadences.clone();
                 let book = Book::of(&stub, &held, self.clock.mono(), cadences);
-                let kept = Exact { epoch: stub.fence.epoch, ends: stub.ends() };
+                let kept = Exact { fence: Some(stub.fence), ends: stub.ends() };
                 let entry = Active::new(id.clone(), cause, book, Some(kept));
                 self.metrics.parked_calls.sub(gauge(held.len()));
                 let calls = held.into_iter().map(|held| Message::Call(held.call));

@@ -55,8 +55,10 @@ pub struct ClaimRequest {
     pub nonce: u64,
     /// Whether an absent or destroyed object may start a new generation.
     pub may_create: bool,
-    /// Set when the caller states that this owner's node lease has ended.
-    pub lapsed_owner: Option<(u64, Incarnation)>,
+    /// The fence of the owner whose place the claim takes, as the caller observed it: of a former
+    /// activation or run of its own, or of a node whose lease has ended. `None` states that nobody
+    /// owns the object.
+    pub observed: Option<Fence>,
 }
 
 /// Everything a claim returns: waking is one round trip.
@@ -126,7 +128,7 @@ pub enum Error {
     #[error("the object does not exist")]
     Absent,
     #[error("another incarnation owns the object")]
-    Owned { epoch: u64, owner: Incarnation },
+    Owned { fence: Fence, owner: Incarnation },
     #[error("the fence does not match: another claim has been made, or the object is gone")]
     Fenced,
     #[error("the log stands at {actual}, not where the caller expected")]
@@ -151,8 +153,10 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// A store of fenced logs, snapshots, due times and blobs.
 pub trait Store: Send + Sync + std::fmt::Debug + 'static {
-    /// Takes ownership: allowed if there is no owner, if the owner is any incarnation of `me.node`,
-    /// or if `lapsed_owner` is exactly the stored pair. Raises the epoch, sets nonce and owner.
+    /// Takes ownership: allowed if there is no owner, or if `observed` is exactly the stored fence,
+    /// whoever the owner is; so a claim that arrives late takes nothing from a later one. Raises the
+    /// epoch, sets nonce and owner. Else [`Error::Owned`] says whose fence is stored, for the caller
+    /// to judge whether it may take that place.
     fn claim(&self, request: ClaimRequest, now: Millis) -> BoxFuture<'_, Result<Claimed>>;
 
     /// A claim by the running owner, compare-and-set on the old fence. Returns the new fence with

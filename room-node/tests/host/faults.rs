@@ -126,7 +126,7 @@ async fn whoever_leaves_leaves_no_lease_behind() {
         me: Incarnation { node: "node".into(), boot: 1 },
         nonce: 77,
         may_create: false,
-        lapsed_owner: None,
+        observed: rig.store.fence(&id("a")),
     };
     let claimed = rig.store.claim(request, rig.clock.now()).await.unwrap();
     let leases: Vec<_> = claimed.leases.iter().map(|(who, _)| *who).collect();

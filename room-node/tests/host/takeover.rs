@@ -44,6 +44,78 @@ async fn a_frozen_node_writes_nothing_and_answers_nothing_once_its_lease_has_end
     assert_eq!(town.b.rig.get("x").await, r#"ok {"value":101,"rang":0}"#);
 }
 
+/// `a` freezes while it claims what it holds already, and its next run goes on. Its claim comes late.
+#[tokio::test(start_paused = true)]
+async fn a_late_claim_of_a_former_run_takes_nothing_from_its_successor() {
+    for (asleep, claims_late) in [(true, 1), (false, 2)] {
+        let town = Town::with(|config| config.idle_to_stub_ms = 1_000, 0);
+        town.a.rig.join("x", 1).await;
+        if asleep {
+            pass(2_000).await;
+        } else {
+            // It drops everything without a lease, and gets it back.
+            town.a.script.lease(false);
+            pass(500).await;
+            town.a.script.lease(true);
+        }
+        assert_eq!(town.a.rig.stubs(), i64::from(asleep));
+        // A stub states what it holds at once; who has forgotten it first hears of it.
+        let hold = Hold::new();
+        for _ in 1..claims_late {
+            town.store.inject(Method::Claim, Fault::HoldAnswer(hold.clone()));
+        }
+        town.store.inject(Method::Claim, Fault::HoldCall(hold.clone()));
+        let late = town.a.rig.full("add", "x", 1, "10");
+        let others = async {
+            for _ in 1..claims_late {
+                hold.reached().await;
+                hold.release();
+            }
+            hold.reached().await;
+            town.a.script.lease(false);
+            let next = town.next_a(3);
+            assert_eq!(next.rig.call("add", "x", 1, "100").await, r#"ok {"value":100}"#);
+            let fence = town.store.fence(&id("x"));
+            hold.release();
+            pass(500).await;
+            assert_eq!(town.store.fence(&id("x")), fence, "asleep: {asleep}");
+            assert_eq!(next.rig.call("add", "x", 1, "1").await, r#"ok {"value":101}"#);
+        };
+        let (late, ()) = tokio::join!(late, others);
+        assert!(is_moved(&late), "{late:?}");
+        // Whoever asks the former run again is not told either, and unseats nobody.
+        assert!(is_moved(&town.a.rig.full("add", "x", 1, "10").await));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_is_one_round_trip_unless_a_run_that_is_over_owns_the_object() {
+    let town = Town::with(|config| config.idle_to_stub_ms = 1_000, 0);
+    let claims = || town.store.calls(Method::Claim);
+    town.a.rig.join("x", 1).await;
+    assert_eq!(claims(), 1, "absent");
+    pass(2_000).await;
+    assert_eq!(town.a.rig.stubs(), 1);
+    assert_eq!(town.a.rig.call("add", "x", 1, "1").await, r#"ok {"value":1}"#);
+    assert_eq!(claims(), 2, "held by a stub");
+    pass(2_000).await;
+    // The answer is lost: its repeat finds itself.
+    town.store.inject(Method::Claim, Fault::ApplyThenUnknown);
+    assert_eq!(town.a.rig.call("add", "x", 1, "1").await, r#"ok {"value":2}"#);
+    assert_eq!(claims(), 4);
+    town.all_to("b");
+    pass(1_000).await;
+    assert_eq!(town.b.rig.call("add", "x", 1, "1").await, r#"ok {"value":3}"#);
+    assert_eq!(claims(), 5, "released");
+    town.b.script.lease(false);
+    town.a.script.end("b", 2);
+    town.a.script.all_to("a");
+    assert_eq!(town.a.rig.call("add", "x", 1, "1").await, r#"ok {"value":4}"#);
+    town.a.script.lease(false);
+    assert_eq!(town.next_a(3).rig.call("add", "x", 1, "1").await, r#"ok {"value":5}"#);
+    assert_eq!(claims(), 9, "of a node that is over, and of a former run");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_write_that_was_stored_is_told_so_although_the_lease_lapsed_in_between() {
     let town = Town::new();

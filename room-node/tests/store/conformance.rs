@@ -8,9 +8,7 @@ use bytes::Bytes;
 use fastrand::Rng;
 use futures_util::future::join_all;
 use object::{BlobId, Millis, ObjectId};
-use room_node::store::{
-    Append, ClaimRequest, DEAD_MARK_MS, Due, Fence, Incarnation, Record, Snapshot, Store,
-};
+use room_node::store::{Append, ClaimRequest, DEAD_MARK_MS, Due, Fence, Record, Snapshot, Store};
 
 use crate::harness::{START, Subject, append, block_on, node, object, who};
 
@@ -78,7 +76,6 @@ async fn apply(store: &dyn Store, op: Op, now: Millis) -> String {
 #[derive(Clone, Default)]
 struct Guess {
     fences: Vec<Fence>,
-    owner: Option<(u64, Incarnation)>,
     lsn: u64,
     batches: Vec<u128>,
 }
@@ -166,8 +163,9 @@ impl Run {
             Some(fence) if self.chance(15) => fence.nonce,
             _ => self.count,
         };
-        let lapsed_owner = self.guesses[at].owner.clone().filter(|_| self.chance(60));
-        ClaimRequest { object, me, nonce, may_create: self.chance(80), lapsed_owner }
+        let stored = self.fence(at);
+        let observed = self.chance(75).then_some(stored);
+        ClaimRequest { object, me, nonce, may_create: self.chance(80), observed }
     }
 
     fn append(&mut self, at: usize, object: &ObjectId, fence: Fence) -> Append {
@@ -207,12 +205,8 @@ impl Run {
             guess.fences.push(fence);
         }
         match op {
-            Op::Claim(request) if answer.starts_with("Ok") => {
-                let epoch = guess.fences.last().map_or(0, |fence| fence.epoch);
-                guess.owner = Some((epoch, request.me.clone()));
-                if answer.contains("created: true") {
-                    guess.lsn = 0;
-                }
+            Op::Claim(_) if answer.starts_with("Ok") && answer.contains("created: true") => {
+                guess.lsn = 0;
             }
             Op::Append(append) if answer == "Ok(Stored)" => {
                 guess.lsn = append.frame.last_lsn();

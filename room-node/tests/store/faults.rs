@@ -3,7 +3,7 @@
 use room_node::store::memory::{FAULTS_PLANTED_MAX, Fault, Hold, Memory, Method};
 use room_node::store::{Appended, Error, Store as _};
 
-use crate::harness::{START, append, block_on, claim, node, object, request};
+use crate::harness::{START, append, block_on, claim, node, object, taking};
 
 fn lost() -> Error {
     Error::Unknown { context: "lost".into() }
@@ -84,7 +84,7 @@ fn lost_tail_damage_and_newer_schema() {
         assert_eq!(refused.err(), Some(Error::Lsn { actual: 1 }));
 
         store.set_schema_max(0);
-        let asks = request(&room, &node("a", 1), 2);
+        let asks = taking(&room, &node("a", 1), 2, fence);
         let newer = store.claim(asks.clone(), START).await;
         assert_eq!(newer.err(), Some(Error::Newer { found: 1 }));
         store.set_schema_max(1);

@@ -10,7 +10,7 @@ use redis_link::Durability;
 use room_node::store::embedded::{Embedded, Options, Sync};
 use room_node::store::memory::Memory;
 use room_node::store::{
-    Append, ClaimRequest, Claimed, Fence, Frame, Incarnation, Record, Snapshot, Store,
+    Append, ClaimRequest, Claimed, Error, Fence, Frame, Incarnation, Record, Snapshot, Store,
 };
 use tempfile::TempDir;
 
@@ -115,11 +115,26 @@ pub(crate) fn who(id: u128) -> ParticipantId {
 
 pub(crate) fn request(object: &ObjectId, me: &Incarnation, nonce: u64) -> ClaimRequest {
     let (object, me) = (object.clone(), me.clone());
-    ClaimRequest { object, me, nonce, may_create: true, lapsed_owner: None }
+    ClaimRequest { object, me, nonce, may_create: true, observed: None }
 }
 
+/// A claim that takes the place of what is owned under this fence.
+pub(crate) fn taking(
+    object: &ObjectId,
+    me: &Incarnation,
+    nonce: u64,
+    observed: Fence,
+) -> ClaimRequest {
+    ClaimRequest { observed: Some(observed), ..request(object, me, nonce) }
+}
+
+/// A claim that takes the place of whoever owns the object.
 pub(crate) async fn claim(store: &dyn Store, object: &ObjectId, nonce: u64) -> Claimed {
-    store.claim(request(object, &node("a", 1), nonce), START).await.expect("a claim")
+    let me = node("a", 1);
+    let first = store.claim(request(object, &me, nonce), START).await;
+    let Err(Error::Owned { fence, .. }) = first else { return first.expect("a claim") };
+    let again = taking(object, &me, nonce, fence);
+    store.claim(again, START).await.expect("a claim of what was observed")
 }
 
 pub(crate) fn frame(fence: Fence, lsn: u64, batch: u128, events: &[&str]) -> Frame {

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use object::Millis;
 use room_node::store::embedded::{Embedded, OpenError, Options, Sync};
-use room_node::store::{Appended, Error, Store as _};
+use room_node::store::{Appended, Error, Fence, Store as _};
 
-use crate::harness::{START, append, block_on, claim, node, object, open, put, request, starting};
+use crate::harness::{START, append, block_on, claim, node, object, open, put, starting, taking};
 
 fn try_open(dir: &Path) -> Result<std::sync::Arc<Embedded>, OpenError> {
     starting(|| Embedded::open(&Options::new(dir, Sync::Always, START)))
@@ -29,14 +29,16 @@ fn content(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// A directory with one object of one event, closed.
-fn used(dir: &Path) {
+fn used(dir: &Path) -> Fence {
     let store = open(dir, START);
-    block_on(async {
+    let held = block_on(async {
         let room = object("kept");
         let fence = claim(&*store, &room, 1).await.fence;
         store.append(append(&room, fence, 0, 1)).await.unwrap();
+        fence
     });
     store.close();
+    held
 }
 
 #[test]
@@ -155,13 +157,13 @@ fn copy(from: &Path, to: &Path) {
 #[test]
 fn schema_above_the_supported_one_refuses_the_claim() {
     let dir = tempfile::tempdir().unwrap();
-    used(dir.path());
+    let held = used(dir.path());
     let room = object("kept");
     let mut options = Options::new(dir.path(), Sync::Always, START);
     options.schema_max = 0;
     let store = Embedded::open(&options).unwrap();
     block_on(async {
-        let refused = store.claim(request(&room, &node("a", 1), 7), START).await;
+        let refused = store.claim(taking(&room, &node("a", 1), 7, held), START).await;
         assert_eq!(refused.err(), Some(Error::Newer { found: 1 }));
     });
     drop(store);

@@ -17,7 +17,8 @@ use room_node::store::{
 use tokio::sync::watch;
 
 use crate::harness::{
-    START, append, block_on, claim, frame, node, object, put, request, snapshot, starting, who,
+    START, append, block_on, claim, frame, node, object, put, request, snapshot, starting, taking,
+    who,
 };
 use crate::timed::{all_buckets, due_key, key, link, raw, store};
 
@@ -105,7 +106,7 @@ fn a_refusal_writes_nothing() {
         assert_eq!(store.destroy(room.clone(), fence, 1, START).await.err(), lsn);
         assert_eq!(store.refence(room.clone(), old, 5, START).await.err(), fenced);
         let owned = store.claim(request(&room, &node("b", 1), 5), START).await.err();
-        assert_eq!(owned, Some(Error::Owned { epoch: 1, owner: node("a", 1) }));
+        assert_eq!(owned, Some(Error::Owned { fence, owner: node("a", 1) }));
         // Nobody but the owner moves a due time later.
         store.bring_forward(&room, START.plus(60)).await.unwrap();
         assert_eq!(rig.all(), before);
@@ -128,7 +129,7 @@ fn a_newer_schema_is_refused_and_stays_as_it_is() {
         newer.frame.schema = 7;
         store.append(newer).await.unwrap();
         let before = rig.all();
-        let refused = store.claim(request(&room, &node("a", 2), 2), START).await.err();
+        let refused = store.claim(taking(&room, &node("a", 2), 2, fence), START).await.err();
         assert_eq!(refused, Some(Error::Newer { found: 7 }));
         let refused = store.refence(room, fence, 2, START).await.err();
         assert_eq!(refused, Some(Error::Newer { found: 7 }));
@@ -176,13 +177,14 @@ fn a_dead_object_refuses_every_write_and_leaves_only_its_mark() {
 
 #[test]
 fn keys_broken_by_hand_are_damage_and_never_an_empty_room() {
-    let breaks: [(&str, &[&[&str]]); 9] = [
+    let breaks: [(&str, &[&[&str]]); 10] = [
         ("meta of another type", &[&["DEL", "m"], &["SET", "m", "x"]]),
         ("log of another type", &[&["DEL", "l"], &["SET", "l", "x"]]),
         ("snapshot of another type", &[&["DEL", "s"], &["RPUSH", "s", "x"]]),
         ("meta gone", &[&["DEL", "m"]]),
         ("log gone", &[&["DEL", "l"]]),
         ("a frame gone", &[&["LPOP", "l"]]),
+        ("an owner without a nonce", &[&["HDEL", "m", "k"]]),
         ("a frame cut", &[&["LSET", "l", "0", "RF"]]),
         ("snapshot gone", &[&["DEL", "s"]]),
         ("snapshot cut", &[&["SETRANGE", "s", "9", "zz"]]),
@@ -209,7 +211,8 @@ fn keys_broken_by_hand_are_damage_and_never_an_empty_room() {
                 .unwrap();
             assert!(due.is_some(), "{what}");
             for boot in 1..3 {
-                let claimed = store.claim(request(&room, &node("a", boot), 9), START).await;
+                let asks = taking(&room, &node("a", boot), 9, fence);
+                let claimed = store.claim(asks, START).await;
                 assert!(matches!(claimed, Err(Error::Damaged { .. })), "{what}: {claimed:?}");
             }
             let (due, _) = store.due(START.plus(99), None, 9).await.unwrap();
@@ -264,7 +267,7 @@ fn large_snapshots_are_kept_in_chunks() {
         store.snapshot(room.clone(), fence, large.clone()).await.unwrap();
         let keys: Vec<String> = cmd("KEYS").arg("{b*}c:*:1").query(&mut rig.raw).unwrap();
         cmd("DEL").arg(&keys).exec(&mut rig.raw).unwrap();
-        let damaged = store.claim(request(&room, &node("a", 1), 99), START).await;
+        let damaged = store.claim(taking(&room, &node("a", 1), 99, fence), START).await;
         assert!(matches!(damaged, Err(Error::Damaged { .. })), "{damaged:?}");
         let all: Vec<Vec<u8>> = rig.all().into_keys().collect();
         cmd("DEL").arg(all).exec(&mut rig.raw).unwrap();
@@ -352,12 +355,13 @@ fn an_owner_may_have_any_name() {
         for (number, name) in ["", "a/b", "0123456789abcdef", "ß}{:"].into_iter().enumerate() {
             let room = object(&format!("named {number}"));
             let me = Incarnation { node: name.into(), boot: u64::MAX };
-            rig.store.claim(request(&room, &me, 1), START).await.unwrap();
+            let fence = rig.store.claim(request(&room, &me, 1), START).await.unwrap().fence;
             let other = request(&room, &node("other", 1), 2);
-            let owned = Error::Owned { epoch: 1, owner: me.clone() };
+            let owned = Error::Owned { fence, owner: me.clone() };
             assert_eq!(rig.store.claim(other, START).await.err(), Some(owned));
             let again = Incarnation { boot: 0, ..me };
-            let mine = rig.store.claim(request(&room, &again, 3), START).await.unwrap();
+            let asks = taking(&room, &again, 3, fence);
+            let mine = rig.store.claim(asks, START).await.unwrap();
             assert_eq!(mine.fence.epoch, 2);
             let mut two = append(&room, mine.fence, 0, 1);
             two.frame = frame(mine.fence, 0, 1, &["one", "two"]);

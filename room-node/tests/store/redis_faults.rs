@@ -13,7 +13,7 @@ use room_node::store::redis::{LostAcked, RedisStore};
 use room_node::store::{Appended, Claimed, Error, Fence, Store};
 
 use crate::harness::{
-    START, append, block_on, claim, node, object, put, request, snapshot, starting, who,
+    START, append, block_on, claim, node, object, put, request, snapshot, starting, taking, who,
 };
 use crate::timed::{all_buckets, due_key, key, link, link_to, raw, store};
 
@@ -72,8 +72,7 @@ fn a_late_append_of_a_lost_claim_is_refused_though_the_epochs_are_equal() {
         assert_eq!(info(&mut behind, "role"), "master");
 
         let after = store(&link(&replica, Durability::D1).await, all_buckets());
-        let mut asks = request(&room, &node("b", 1), 3);
-        asks.lapsed_owner = Some((first.fence.epoch, node("a", 1)));
+        let asks = taking(&room, &node("b", 1), 3, first.fence);
         let b = after.claim(asks, START).await.unwrap().fence;
         assert!(a.epoch == b.epoch && a.nonce != b.nonce);
         // The first owner's append arrives late, at the new primary.
@@ -300,9 +299,8 @@ fn a_primary_that_went_back_is_told_and_what_was_lost_is_kept() {
         let (room, fence) = written(&store, "lost").await;
         let (whole, kept) = written(&store, "whole").await;
         let (gone, _) = written(&store, "gone").await;
-        let (taken, _) = written(&store, "taken").await;
-        let mut asks = request(&taken, &node("b", 1), 7);
-        asks.lapsed_owner = Some((1, node("a", 1)));
+        let (taken, old) = written(&store, "taken").await;
+        let asks = taking(&taken, &node("b", 1), 7, old);
         let other = store_of_another(&link);
         let new = other.claim(asks, START).await.unwrap().fence;
         other.append(append(&taken, new, 4, 99)).await.unwrap();
@@ -366,8 +364,7 @@ fn a_claim_that_finds_less_than_was_acknowledged_tells_it() {
         store.append(append(&room, state.fence, 3, 50)).await.unwrap();
         go_back(&mut raw, &room, 1);
         let other = store_of_another(&link(&server, Durability::D1).await);
-        let mut asks = request(&room, &node("b", 1), 7);
-        asks.lapsed_owner = Some((2, node("a", 1)));
+        let asks = taking(&room, &node("b", 1), 7, state.fence);
         let new = other.claim(asks, START).await.unwrap().fence;
         other.append(append(&room, new, 3, 60)).await.unwrap();
         assert_eq!(store.check(room.clone(), state.fence).await.err(), Some(Error::Fenced));

@@ -3,11 +3,11 @@
 use bytes::Bytes;
 use object::{BlobId, Millis};
 use room_node::store::{
-    Appended, BLOB_BYTES_MAX, DEAD_MARK_MS, Due, Error, FRAME_BYTES_MAX, Fence,
+    Appended, BLOB_BYTES_MAX, ClaimRequest, DEAD_MARK_MS, Due, Error, FRAME_BYTES_MAX, Fence,
 };
 
 use crate::harness::{
-    START, append, blob, claim, each, frame, node, object, put, request, snapshot, who,
+    START, append, blob, claim, each, frame, node, object, put, request, snapshot, taking, who,
 };
 
 #[test]
@@ -22,25 +22,55 @@ fn claim_states_who_may_own() {
         let first = claim(store, &room, 11).await;
         assert!(first.created && first.lsn == 0 && first.fence == Fence { epoch: 1, nonce: 11 });
 
-        // Another node may not, unless it names exactly the stored owner as lapsed.
-        let owner = node("a", 1);
-        let other = node("b", 7);
-        let refused = Some(Error::Owned { epoch: 1, owner: owner.clone() });
-        for lapsed in [None, Some((2, owner.clone())), Some((1, node("a", 2)))] {
-            let mut asks = request(&room, &other, 12);
-            asks.lapsed_owner = lapsed;
-            assert_eq!(store.claim(asks, START).await.err(), refused);
+        // Nobody takes the owner's place who does not state exactly the stored fence, be it another
+        // run of the same node or the running one.
+        let stored = first.fence;
+        let refused = Some(Error::Owned { fence: stored, owner: node("a", 1) });
+        let half = [Fence { epoch: 2, ..stored }, Fence { nonce: 12, ..stored }];
+        for (me, nonce) in [(node("b", 7), 12), (node("a", 2), 13), (node("a", 1), 14)] {
+            for observed in [None, Some(half[0]), Some(half[1])] {
+                let mut asks = request(&room, &me, nonce);
+                asks.observed = observed;
+                assert_eq!(store.claim(asks, START).await.err(), refused);
+            }
         }
-        let mut asks = request(&room, &other, 12);
-        asks.lapsed_owner = Some((1, owner));
-        let taken = store.claim(asks, START).await.unwrap();
-        assert!(taken.fence == Fence { epoch: 2, nonce: 12 } && !taken.created);
+        let mut observed = stored;
+        for (me, nonce, epoch) in [(node("b", 7), 12, 2), (node("b", 8), 13, 3)] {
+            let asks = taking(&room, &me, nonce, observed);
+            let taken = store.claim(asks, START).await.unwrap();
+            assert!(taken.fence == Fence { epoch, nonce } && !taken.created);
+            observed = taken.fence;
+        }
 
-        // Any incarnation of the owner's node may, the running one included.
-        for (boot, nonce, epoch) in [(7, 13, 3), (8, 14, 4)] {
-            let again = store.claim(request(&room, &node("b", boot), nonce), START).await.unwrap();
-            assert_eq!(again.fence, Fence { epoch, nonce });
+        // Where nobody owns it, it makes no difference what was seen before.
+        store.release(room.clone(), observed).await.unwrap();
+        let asks = taking(&room, &node("c", 1), 15, stored);
+        let taken = store.claim(asks, START).await.unwrap();
+        assert_eq!(taken.fence, Fence { epoch: 4, nonce: 15 });
+    });
+}
+
+#[test]
+fn a_late_claim_of_an_earlier_run_takes_nothing_from_its_successor() {
+    each(async |subject| {
+        let store = subject.store();
+        let room = object("late");
+        let (old, new) = (node("a", 1), node("a", 2));
+        let first = store.claim(request(&room, &old, 1), START).await.unwrap().fence;
+        // The old run claims anew, states what it holds, and is killed before that arrives.
+        let late = taking(&room, &old, 2, first);
+        let next = taking(&room, &new, 3, first);
+        let taken = store.claim(next, START).await.unwrap().fence;
+        assert_eq!(store.append(append(&room, taken, 0, 1)).await, Ok(Appended::Stored));
+
+        let refused = Some(Error::Owned { fence: taken, owner: new });
+        // So is its first claim, of a room that nobody had, should it be sent once more.
+        let again = [late, request(&room, &old, 1), request(&room, &old, 4)];
+        for claim in again {
+            assert_eq!(store.claim(claim, START).await.err(), refused);
         }
+        assert_eq!(store.check(room.clone(), taken).await, Ok(()));
+        assert_eq!(store.append(append(&room, taken, 1, 2)).await, Ok(Appended::Stored));
     });
 }
 
@@ -49,12 +79,29 @@ fn claim_is_idempotent_by_nonce() {
     each(async |subject| {
         let store = subject.store();
         let room = object("twice");
-        let first = claim(store, &room, 5).await;
-        let again = claim(store, &room, 5).await;
+        let mut asks = request(&room, &node("a", 1), 5);
+        let first = store.claim(asks.clone(), START).await.unwrap();
+        let again = store.claim(asks.clone(), START).await.unwrap();
         assert_eq!(format!("{first:?}"), format!("{again:?}"));
+        // A claim that took a place finds itself, too, whatever its repeat states.
+        asks.nonce = 6;
+        asks.observed = Some(first.fence);
+        let second = store.claim(asks.clone(), START).await.unwrap();
+        assert_eq!(second.fence, Fence { epoch: 2, nonce: 6 });
+        for observed in [asks.observed, None] {
+            let repeat = ClaimRequest { observed, ..asks.clone() };
+            let again = store.claim(repeat, START).await.unwrap();
+            assert_eq!(format!("{second:?}"), format!("{again:?}"));
+        }
+        // Once its fence has moved on, the repeat is late and changes nothing.
+        let moved = store.refence(room.clone(), second.fence, 7, START).await.unwrap().fence;
+        let owned = Some(Error::Owned { fence: moved, owner: node("a", 1) });
+        assert_eq!(store.claim(asks, START).await.err(), owned);
         // The same nonce from somebody else is a claim of its own.
-        let other = store.claim(request(&room, &node("a", 2), 5), START).await.unwrap();
-        assert_eq!(other.fence.epoch, first.fence.epoch + 1);
+        let mut other = request(&room, &node("a", 2), 7);
+        assert_eq!(store.claim(other.clone(), START).await.err(), owned);
+        other.observed = Some(moved);
+        assert_eq!(store.claim(other, START).await.unwrap().fence.epoch, 4);
     });
 }
 
@@ -331,7 +378,7 @@ fn written_is_the_time_of_the_last_append() {
         subject.reopen(START.plus(500)).await;
         let store = subject.store();
         assert_eq!(store.up_since(), START.plus(500));
-        let asks = request(&room, &node("a", 2), 2);
+        let asks = taking(&room, &node("a", 2), 2, fence);
         assert_eq!(store.claim(asks, START.plus(501)).await.unwrap().written, START.plus(77));
     });
 }

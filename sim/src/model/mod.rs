@@ -74,7 +74,7 @@ impl Mutant {
 pub enum Weakening {
     /// A node goes on answering from memory until it happens to learn of the new primary.
     LateNotice,
-    /// A claim from an incarnation of the own node passes without the observed pair.
+    /// A claim from an incarnation of the own node passes without the observed fence.
     OwnClaimsUnchecked,
     /// After a failover an owner compares only the length of the log with its last ack.
     LossByLengthOnly,
@@ -182,7 +182,7 @@ pub struct State {
 /// Everything that can happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// The node asks for the room; it states the pair it has observed.
+    /// The node asks for the room; it states the fence it has observed.
     Claim(u8),
     /// The client hands its append, or its repeat, to the node.
     Call {

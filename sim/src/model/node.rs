@@ -34,7 +34,7 @@ pub enum Phase {
     },
     Claiming {
         nonce: u8,
-        observed: Option<(u8, Incarnation)>,
+        observed: Option<Fence>,
     },
     /// `log` is what is committed; `flight` is applied in memory ahead of it.
     Live {

@@ -33,14 +33,13 @@ impl State {
         node.boot != who.boot || !node.leased
     }
 
-    /// The pair that the node would state in a claim now; `None` if it may not claim.
-    pub(super) fn observed(&self, n: u8) -> Option<Option<(u8, Incarnation)>> {
-        match self.primary.o {
-            None => Some(None),
-            Some(owner) if owner.node == n || self.ended(owner) => {
-                Some(Some((self.primary.e, owner)))
-            }
-            Some(_) => None,
+    /// What the node would state in a claim now; `None` if it may not claim.
+    pub(super) fn observed(&self, n: u8) -> Option<Option<Fence>> {
+        let Disk { e: epoch, k, o, .. } = self.primary;
+        match (o, k) {
+            (Some(owner), _) if owner.node != n && !self.ended(owner) => None,
+            (Some(_), Some(nonce)) => Some(Some(Fence { epoch, nonce })),
+            (Some(_), None) | (None, _) => Some(None),
         }
     }
 

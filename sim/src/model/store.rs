@@ -72,11 +72,11 @@ pub struct Disk {
 /// What a node sends. It stays in the network for good: it may arrive late, again, or never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Request {
-    /// Compare-and-set on the observed pair, if there was an owner.
+    /// Compare-and-set on the fence observed, if there was an owner.
     Claim {
         me: Incarnation,
         nonce: u8,
-        observed: Option<(u8, Incarnation)>,
+        observed: Option<Fence>,
     },
     Refence {
         me: Incarnation,
@@ -142,7 +142,7 @@ pub enum Reply {
     /// Of an append: stored now, or found (`DUP`).
     Stored,
     Released,
-    /// The fence is not the stored one, or the owner observed is not the owner.
+    /// The fence, or the one observed, is not the stored one.
     Fenced,
     /// The log does not stand where the append expects it.
     Lsn,
@@ -209,14 +209,14 @@ impl Disk {
         rules: &Rules,
         me: Incarnation,
         nonce: u8,
-        observed: Option<(u8, Incarnation)>,
+        observed: Option<Fence>,
     ) -> Reply {
         if self.k == Some(nonce) && self.o == Some(me) {
             return self.claimed(nonce);
         }
         let mine = rules.weakening == Some(Weakening::OwnClaimsUnchecked);
         let allowed = self.o.is_none_or(|owner| {
-            observed == Some((self.e, owner)) || (mine && owner.node == me.node)
+            observed.is_some_and(|seen| self.is_fence(seen)) || (mine && owner.node == me.node)
         });
         if !allowed {
             return Reply::Fenced;

@@ -37,10 +37,9 @@ impl Writer {
             if *nonce == request.nonce && *owner == request.me {
                 return self.claimed(object, &meta, request.nonce);
             }
-            let stated = request.lapsed_owner.as_ref();
-            let lapsed = stated.is_some_and(|(epoch, who)| *epoch == meta.epoch && who == owner);
-            if owner.node != request.me.node && !lapsed {
-                return Err(Error::Owned { epoch: meta.epoch, owner: owner.clone() });
+            let fence = Fence { epoch: meta.epoch, nonce: *nonce };
+            if request.observed != Some(fence) {
+                return Err(Error::Owned { fence, owner: owner.clone() });
             }
         }
         let before = meta.clone();

@@ -34,8 +34,11 @@ fn room(name: &str) -> ObjectId {
 
 async fn claim(store: &Embedded, name: &str, nonce: u64) -> Result<Claimed> {
     let me = Incarnation { node: "a".into(), boot: 1 };
-    let request =
-        ClaimRequest { object: room(name), me, nonce, may_create: true, lapsed_owner: None };
+    let mut request =
+        ClaimRequest { object: room(name), me, nonce, may_create: true, observed: None };
+    let first = store.claim(request.clone(), START).await;
+    let Err(Error::Owned { fence, .. }) = first else { return first };
+    request.observed = Some(fence);
     store.claim(request, START).await
 }
 

@@ -55,9 +55,9 @@ local function state(keys, id, fields, epoch)
 end
 
 -- keys: meta, log, snapshot, due
--- args: id, owner, node, nonce, may create, lapsed epoch, lapsed owner, now, schema
+-- args: id, owner, nonce, may create, observed epoch, observed nonce, now, schema
 local function claim(keys, args)
-  local meta, id, me, nonce = keys[1], args[1], args[2], args[4]
+  local meta, id, me, nonce = keys[1], args[1], args[2], args[3]
   local fields = whole(meta)
   if not fields then
     return set_aside(keys, id, 'meta')
@@ -70,7 +70,7 @@ local function claim(keys, args)
     if wrong(redis.pcall('ZSCORE', keys[4], id)) then
       return damaged('due')
     end
-    if args[5] ~= '1' then
+    if args[4] ~= '1' then
       redis.call('ZREM', keys[4], id)
       return {'ABSENT'}
     end
@@ -78,23 +78,25 @@ local function claim(keys, args)
     -- DEL takes the end of the dead mark away with it.
     redis.call('DEL', meta)
     redis.call('HSET', meta, 'e', epoch, 'k', nonce, 'o', me, 'c', nonce, 's', '0', 'n', '0',
-      'p', '0', 'w', args[8])
+      'p', '0', 'w', args[7])
     redis.call('ZREM', keys[4], id)
-    return {'OK', epoch, '0', '0', args[8], nonce, '', '', {}, {}, ''}
+    return {'OK', epoch, '0', '0', args[7], nonce, '', '', {}, {}, ''}
+  end
+  if fields.o and not fields.k then
+    return set_aside(keys, id, 'meta')
   end
   local repeated = fields.k == nonce and fields.o == me
-  if fields.o and not repeated then
-    local lapsed = args[6] == fields.e and args[7] == fields.o
-    -- An owner is its node, a slash, and 16 digits.
-    if string.sub(fields.o, 1, -18) ~= args[3] and not lapsed then
-      return {'OWNED', fields.e, fields.o}
-    end
+  -- Whoever takes an owner's place states the fence it saw, also of an earlier run of its own: the
+  -- claim of a run that is over may arrive after its successor's.
+  local observed = args[5] == fields.e and args[6] == fields.k
+  if fields.o and not repeated and not observed then
+    return {'OWNED', fields.e, fields.k, fields.o}
   end
   local what = unsound(keys, id, fields)
   if what then
     return set_aside(keys, id, what)
   end
-  if (tonumber(fields.v or '0') or 0) > tonumber(args[9]) then
+  if (tonumber(fields.v or '0') or 0) > tonumber(args[8]) then
     return {'NEWER', fields.v}
   end
   if repeated then

@@ -1,4 +1,4 @@
--- What the functions of room_v1 share.
+-- What the functions of room_v2 share.
 --
 -- A function reads and checks everything first and writes last: a function that fails half-way is
 -- not rolled back. It answers with an array whose first element is a code; what is no such answer

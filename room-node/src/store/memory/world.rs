@@ -160,10 +160,9 @@ impl World {
                 live.readable(schema_max)?;
                 return Ok(live.claimed(request.nonce));
             }
-            let stated = request.lapsed_owner.as_ref();
-            let lapsed = stated.is_some_and(|(epoch, who)| *epoch == live.epoch && who == owner);
-            if owner.node != request.me.node && !lapsed {
-                return Err(Error::Owned { epoch: live.epoch, owner: owner.clone() });
+            let fence = Fence { epoch: live.epoch, nonce: *nonce };
+            if request.observed != Some(fence) {
+                return Err(Error::Owned { fence, owner: owner.clone() });
             }
         }
         if let Err(error) = live.readable(schema_max) {

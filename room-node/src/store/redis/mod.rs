@@ -39,7 +39,7 @@ use crate::error::StartError;
 /// The functions, for the settings of the link. A change of what a function means needs a new
 /// version of the name: two versions run side by side during a rollout.
 pub const LIBRARY: Library = Library {
-    name: "room_v1",
+    name: "room_v2",
     code: concat!(
         include_str!("../functions/head.lua"),
         include_str!("../functions/claim.lua"),

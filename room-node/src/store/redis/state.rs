@@ -12,18 +12,17 @@ use super::{RedisStore, UPLOAD_MS, fenced, snapshot};
 impl RedisStore {
     pub(super) async fn do_claim(&self, request: &ClaimRequest, now: Millis) -> Result<Claimed> {
         let keys = Keys::new(&request.object);
-        let (lapsed_epoch, lapsed) = match &request.lapsed_owner {
-            Some((epoch, who)) => (number(*epoch), wire::owner(who)),
+        let (observed_epoch, observed) = match request.observed {
+            Some(fence) => (number(fence.epoch), nonce(fence.nonce)),
             None => (Bytes::new(), Bytes::new()),
         };
         let args = vec![
             keys.member(),
             wire::owner(&request.me),
-            Bytes::copy_from_slice(request.me.node.as_bytes()),
             nonce(request.nonce),
             Bytes::from_static(if request.may_create { b"1" } else { b"0" }),
-            lapsed_epoch,
-            lapsed,
+            observed_epoch,
+            observed,
             number(now.0),
             number(u64::from(self.options.schema_max)),
         ];

@@ -53,8 +53,9 @@ pub(super) fn answer(value: Value, blobs: &[object::BlobId]) -> Result<(Code, An
         }
         b"OWNED" => {
             let epoch = integer(elements.next())?;
-            let owner = parse_owner(&bytes(elements.next())?);
-            Err(owner.map_or_else(strange, |owner| Error::Owned { epoch, owner }))
+            let nonce = parse_nonce(&bytes(elements.next())?).ok_or_else(strange)?;
+            let owner = parse_owner(&bytes(elements.next())?).ok_or_else(strange)?;
+            Err(Error::Owned { fence: fence(epoch, nonce), owner })
         }
         b"BLOB" => {
             let missing = bytes(elements.next())?;
