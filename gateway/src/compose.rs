@@ -17,7 +17,7 @@ use crate::handle::{KeyFileError, KeyRing};
 use crate::upstream::channel::{self, Tls};
 use crate::{Cluster, Gateway, Peering, Ports, clock, handle};
 
-/// Longest time answers in flight may take to leave.
+/// Longest time answers in flight may take to leave, from when idle connections are closed.
 const DRAIN: Duration = Duration::from_secs(25);
 /// What a gateway asks of Redis.
 const LIBRARIES: &[Library] = &[membership::NODES];
@@ -43,6 +43,7 @@ pub enum StartError {
 #[derive(Debug)]
 pub struct Running {
     gateway: crate::Running,
+    drain_max: Duration,
     region: String,
     /// Keeps the view followed.
     _watcher: Arc<Watcher>,
@@ -79,6 +80,7 @@ pub async fn start(config: &Config) -> Result<Running, StartError> {
     };
     let peering = config.regions.clone().zip(peer_listener);
     let peering = peering.map(|(regions, listener)| Peering { regions, listener });
+    let drain_max = config.edge().farewell() + DRAIN;
     let (edge, ports) = (config.edge(), Ports { listener, admin_listener });
     let gateway = Gateway::start_in_region(&edge, ports, keys, cluster, peering, registry).await?;
     tracing::info!(
@@ -91,7 +93,7 @@ pub async fn start(config: &Config) -> Result<Running, StartError> {
         durability = ?config.durability,
         "started"
     );
-    Ok(Running { gateway, region: config.region.clone(), _watcher: watcher })
+    Ok(Running { gateway, drain_max, region: config.region.clone(), _watcher: watcher })
 }
 
 impl Service for Running {
@@ -108,7 +110,7 @@ impl Service for Running {
     }
 
     async fn drain(self) -> bool {
-        self.gateway.drain(clock::now() + DRAIN).await
+        self.gateway.drain(clock::now() + self.drain_max).await
     }
 }
 

@@ -54,6 +54,10 @@ pub struct Config {
     pub body_timeout: Duration,
     /// Longest time one call may take, held time apart (cluster 2.10: at most 10 s with retries).
     pub call_timeout: Duration,
+    /// `--pre-stop-ms`: from the signal to end, how long new connections are still taken, and how long
+    /// idle ones stay open after that. Zero, for a process that nobody replaces; the cluster's
+    /// gateway has its own default.
+    pub pre_stop: Duration,
     /// Memory of all request bodies being read and worked on at once, in bytes, beyond a small part
     /// of each (ours 20). 256 MiB: more than a hundred of the largest.
     pub request_bytes_max: usize,
@@ -71,6 +75,14 @@ const fn nz(n: u32) -> NonZeroU32 {
     match NonZeroU32::new(n) {
         Some(n) => n,
         None => NonZeroU32::MIN,
+    }
+}
+
+impl Config {
+    /// From the signal to end until idle connections are closed.
+    #[must_use]
+    pub fn farewell(&self) -> Duration {
+        self.pre_stop.saturating_mul(2)
     }
 }
 
@@ -96,6 +108,7 @@ impl Default for Config {
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
             call_timeout: Duration::from_secs(10),
+            pre_stop: Duration::ZERO,
             request_bytes_max: 256 * 1024 * 1024,
             response_bytes_max: 256 * 1024 * 1024,
             link_streams: 2,

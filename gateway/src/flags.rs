@@ -68,6 +68,7 @@ pub struct Config {
     pub inflight_max: usize,
     pub header_timeout_ms: u64,
     pub body_timeout_ms: u64,
+    pub pre_stop_ms: u64,
     /// Of the nodes; accepted, not used.
     pub mcp_longpoll_enabled: bool,
     /// Of the nodes; accepted, not used.
@@ -106,6 +107,7 @@ impl Config {
             inflight_max: self.inflight_max,
             header_timeout: ms(self.header_timeout_ms),
             body_timeout: ms(self.body_timeout_ms),
+            pre_stop: ms(self.pre_stop_ms),
             ..config::Config::default()
         }
     }
@@ -208,6 +210,7 @@ fn blank() -> Config {
         inflight_max: 0,
         header_timeout_ms: 0,
         body_timeout_ms: 0,
+        pre_stop_ms: 0,
         mcp_longpoll_enabled: false,
         room_apps_enabled: false,
         room_apps: Vec::new(),

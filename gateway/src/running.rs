@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use membership::Now;
 use process::admin::Admin;
@@ -14,7 +15,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::{Parts, Pipeline};
-use crate::clock::{Clock, Instant};
+use crate::clock::{self, Clock, Instant};
 use crate::config::Config;
 use crate::handle::{KeyRing, RegionError, Sealer};
 use crate::http::{Edge, Settings, serve};
@@ -243,7 +244,8 @@ async fn serve_over(
     let admin = admin(Arc::clone(&pipeline), &edge, metrics, registries);
     let admin = tokio::spawn(admin.serve(ports.admin_listener, end.clone()));
     let edge = tokio::spawn(serve(ports.listener, edge, stop.clone()));
-    Ok(Running { address, admin_address, pipeline, stop, end, edge, relay, admin })
+    let farewell = config.farewell();
+    Ok(Running { address, admin_address, farewell, pipeline, stop, end, edge, relay, admin })
 }
 
 fn admin(
@@ -269,8 +271,10 @@ fn admin(
 pub struct Running {
     address: SocketAddr,
     admin_address: SocketAddr,
+    /// From the signal to end until idle connections are closed.
+    farewell: Duration,
     pipeline: Arc<Pipeline>,
-    /// No new connections from now on.
+    /// This is to end.
     stop: CancellationToken,
     /// Nothing at all from now on.
     end: CancellationToken,
@@ -293,13 +297,18 @@ impl Running {
         self.admin_address
     }
 
-    /// Stops to accept, refuses held waits, lets what else is under way finish until `deadline`,
-    /// then cuts the rest. Returns whether everything finished by itself. The node must outlive
-    /// this.
+    /// Sends clients elsewhere for twice `pre_stop` (see [`serve`]), then refuses held waits, lets
+    /// what else is under way finish until `deadline`, and cuts the rest. Returns whether everything
+    /// finished by itself. The node must outlive this.
     pub async fn drain(mut self, deadline: Instant) -> bool {
         self.stop.cancel();
+        let parted = clock::now() + self.farewell;
+        let left = tokio::time::timeout_at(deadline.min(parted), &mut self.edge).await;
         self.pipeline.end_waits();
-        let finished = tokio::time::timeout_at(deadline, &mut self.edge).await;
+        let finished = match left {
+            Ok(ended) => Ok(ended),
+            Err(_elapsed) => tokio::time::timeout_at(deadline, &mut self.edge).await,
+        };
         let relayed = match &mut self.relay {
             Some(relay) => tokio::time::timeout_at(deadline, relay).await.is_ok(),
             None => true,

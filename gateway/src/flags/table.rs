@@ -49,6 +49,10 @@ pub(super) const FLAGS: &[Flag<Config>] = &[
     row!(Config, inflight_max),
     row!(Config, header_timeout_ms),
     row!(Config, body_timeout_ms),
+    flag("pre-stop-ms", "MS", "5000", |config: &mut Config, text, _| {
+        value::number(text, value::PRE_STOP).map(|ms| config.pre_stop_ms = ms)
+    })
+    .help("After the signal to end: how long clients are still served while /readyz says no and\n      answers say `connection: close`; and how long idle connections stay open after that."),
     row!(Config, mcp_longpoll_enabled).help(FOR_NODES),
     row!(Config, room_apps_enabled).help(FOR_NODES),
     row!(Config, room_apps).help(FOR_NODES),

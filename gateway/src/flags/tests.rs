@@ -42,7 +42,9 @@ fn the_defaults_of_the_flags_are_those_of_the_edge() {
     assert_eq!(config.admin_listen.to_string(), "127.0.0.1:9090");
     assert_eq!(config.durability, Durability::D1);
     let shown = |edge: &config::Config| format!("{edge:#?}");
-    assert_eq!(shown(&config.edge()), shown(&config::Config::default()));
+    let of_a_cluster =
+        config::Config { pre_stop: Duration::from_secs(5), ..config::Config::default() };
+    assert_eq!(shown(&config.edge()), shown(&of_a_cluster));
 }
 
 #[test]

@@ -9,14 +9,19 @@
 //! A third limit holds for answers: a client that does not take one would keep its memory, and so
 //! that of all answers, for as long as it likes. Its time runs from the first byte that found no
 //! room to the last one, so that taking a byte now and then gains nothing.
+//!
+//! A server that goes asks each connection whether it may be closed. Only here is it known whether
+//! bytes of a next request have come, in our buffers or still in the system's.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
@@ -30,23 +35,46 @@ const HEAD: u8 = 1;
 /// A head is complete, its answer is not.
 const BUSY: u8 = 2;
 
+/// Nobody has asked whether the connection may be closed.
+const STAY: u8 = 0;
+/// Somebody has.
+const ASKED: u8 = 1;
+/// It may: nothing of a next request has come.
+const SILENT: u8 = 2;
+
 /// Where a connection is, told by whoever answers its requests.
 #[derive(Clone, Debug)]
-pub(super) struct Phase(Arc<AtomicU8>);
+pub(super) struct Phase(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    at: AtomicU8,
+    leave: AtomicU8,
+}
 
 impl Phase {
     /// A head is complete.
     pub(super) fn busy(&self) {
-        self.0.store(BUSY, Ordering::Relaxed);
+        self.0.at.store(BUSY, Ordering::Relaxed);
     }
 
     /// Its answer is made.
     pub(super) fn idle(&self) {
-        self.0.store(IDLE, Ordering::Relaxed);
+        self.0.at.store(IDLE, Ordering::Relaxed);
     }
 
-    fn is(&self, phase: u8) -> bool {
-        self.0.load(Ordering::Relaxed) == phase
+    /// Asks whether the connection may be closed; known when it has been read from next.
+    pub(super) fn ask_to_leave(&self) {
+        self.0.leave.store(ASKED, Ordering::Relaxed);
+    }
+
+    /// Whether it may: no byte of a next request had come when it was read from last.
+    pub(super) fn is_silent(&self) -> bool {
+        self.0.leave.load(Ordering::Relaxed) == SILENT
+    }
+
+    fn now(&self) -> u8 {
+        self.0.at.load(Ordering::Relaxed)
     }
 }
 
@@ -64,6 +92,8 @@ pub(super) struct Limits {
 pub(super) struct HeadTimer {
     stream: TcpStream,
     phase: Phase,
+    /// Whether any byte has come yet.
+    heard: bool,
     limits: Limits,
     /// The phase whose waiting `deadline` bounds; [`BUSY`] where none does.
     awaited: u8,
@@ -75,10 +105,12 @@ pub(super) struct HeadTimer {
 
 impl HeadTimer {
     pub(super) fn new(stream: TcpStream, limits: Limits) -> (Self, Phase) {
-        let phase = Phase(Arc::new(AtomicU8::new(HEAD)));
+        let shared = Shared { at: AtomicU8::new(HEAD), leave: AtomicU8::new(STAY) };
+        let phase = Phase(Arc::new(shared));
         let timer = Self {
             stream,
             phase: phase.clone(),
+            heard: false,
             limits,
             awaited: BUSY,
             deadline: clock::now(),
@@ -108,9 +140,22 @@ impl HeadTimer {
         }
     }
 
+    /// Called when nothing more was there to read: answers whether the connection may be closed.
+    /// What the system has received and not yet told us of counts as come.
+    fn answer_leave(&self) {
+        let leave = &self.phase.0.leave;
+        if leave.load(Ordering::Relaxed) != ASKED || (self.heard && self.phase.now() != IDLE) {
+            return;
+        }
+        let next = SockRef::from(&self.stream).peek(&mut [MaybeUninit::uninit()]);
+        if next.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+            leave.store(SILENT, Ordering::Relaxed);
+        }
+    }
+
     /// Called when nothing more is there to read: whether what is awaited came too late.
     fn is_late(&mut self, cx: &mut Context<'_>) -> bool {
-        let phase = self.phase.0.load(Ordering::Relaxed);
+        let phase = self.phase.now();
         if phase == BUSY {
             self.awaited = BUSY;
             return false;
@@ -143,19 +188,20 @@ impl AsyncRead for HeadTimer {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        match Pin::new(&mut this.stream).poll_read(cx, buffer) {
-            Poll::Ready(done) => {
-                if this.phase.is(IDLE) {
-                    this.phase.0.store(HEAD, Ordering::Relaxed);
-                    this.awaited = BUSY;
-                }
-                Poll::Ready(done)
+        if let Poll::Ready(done) = Pin::new(&mut this.stream).poll_read(cx, buffer) {
+            this.heard = true;
+            if this.phase.now() == IDLE {
+                this.phase.0.at.store(HEAD, Ordering::Relaxed);
+                this.awaited = BUSY;
             }
-            Poll::Pending if this.is_late(cx) => {
-                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "no request came in time")))
-            }
-            Poll::Pending => Poll::Pending,
+            return Poll::Ready(done);
         }
+        this.answer_leave();
+        if this.is_late(cx) {
+            let late = io::Error::new(io::ErrorKind::TimedOut, "no request came in time");
+            return Poll::Ready(Err(late));
+        }
+        Poll::Pending
     }
 }
 
@@ -246,5 +292,47 @@ mod tests {
         assert_eq!(server.write_timer.as_ref().unwrap().deadline(), deadline);
         server.flush().await.unwrap();
         assert!(server.write_timer.is_none());
+    }
+
+    /// Reads once: how many bytes came, if any did.
+    fn read_once(server: &mut HeadTimer, cx: &mut Context<'_>) -> Option<usize> {
+        let mut bytes = [0; 16];
+        let mut buffer = ReadBuf::new(&mut bytes);
+        match Pin::new(server).poll_read(cx, &mut buffer) {
+            Poll::Ready(read) => read.map(|()| Some(buffer.filled().len())).unwrap(),
+            Poll::Pending => None,
+        }
+    }
+
+    #[tokio::test]
+    async fn what_only_the_system_has_received_keeps_a_connection_open() {
+        let (client, mut server) = pair().await;
+        let phase = server.phase.clone();
+        std::future::poll_fn(|cx| {
+            assert_eq!(read_once(&mut server, cx), None);
+            assert!(!phase.is_silent(), "nobody has asked");
+            assert_eq!(client.try_write(b"x").unwrap(), 1);
+            phase.ask_to_leave();
+            // The runtime has had no chance to hear of the byte.
+            assert_eq!(read_once(&mut server, cx), None);
+            assert!(!phase.is_silent());
+            Poll::Ready(())
+        })
+        .await;
+        let read = std::future::poll_fn(|cx| {
+            read_once(&mut server, cx).map_or(Poll::Pending, Poll::Ready)
+        });
+        assert_eq!(read.await, 1);
+        let once = async |server: &mut HeadTimer| {
+            std::future::poll_fn(|cx| Poll::Ready(read_once(server, cx))).await
+        };
+        assert_eq!(once(&mut server).await, None);
+        assert!(!phase.is_silent(), "a head has begun");
+        phase.busy();
+        assert_eq!(once(&mut server).await, None);
+        assert!(!phase.is_silent(), "it is being answered");
+        phase.idle();
+        assert_eq!(once(&mut server).await, None);
+        assert!(phase.is_silent());
     }
 }

@@ -54,7 +54,11 @@ pub struct Settings {
     pub call_timeout: Duration,
     /// Longest held wait, on top of `call_timeout`.
     pub hold_max: Duration,
-    /// How long a drain may take before what is still open is cut.
+    /// How long everything goes on as before when this is to end, and how long idle connections stay
+    /// open after that; see [`serve`].
+    pub pre_stop: Duration,
+    /// How long a drain may take, from when idle connections are closed, before what is still open
+    /// is cut.
     pub drain_max: Duration,
     /// Host names that pass besides loopback.
     pub allowed_hosts: Vec<String>,
@@ -88,6 +92,7 @@ impl Settings {
             body_timeout: config.body_timeout,
             call_timeout: config.call_timeout,
             hold_max: config.hold_max,
+            pre_stop: config.pre_stop,
             drain_max: Self::DRAIN_MAX,
             allowed_hosts: config.allowed_hosts.clone(),
             allowed_origins: config.allowed_origins.clone(),
@@ -186,10 +191,16 @@ impl<B: Backend> Edge<B> {
     /// Whether new calls can be served here.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        !self.draining.load(Ordering::Relaxed) && self.backend.ready()
+        !self.is_draining() && self.backend.ready()
     }
 
-    /// From now on `/readyz` says no.
+    /// Whether this is to end.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// From now on `/readyz` says no, and every answer ends its connection.
     pub fn start_draining(&self) {
         self.draining.store(true, Ordering::Relaxed);
     }

@@ -1,10 +1,13 @@
 //! Accepting connections under a bound, serving them, and draining.
 
 use std::convert::Infallible;
+use std::future::Future as _;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::HeaderValue;
+use http::header::CONNECTION;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -36,21 +39,52 @@ pub const ANSWER_TAKEN_MAX: Duration = Duration::from_secs(60);
 /// Pause after a failed accept: the process is out of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves until `shutdown`, then drains: no new connections, requests in flight finish, and after
-/// `drain_max` what is still open is cut. Returns whether everything ended by itself.
+/// How connections end, each for all of them.
+#[derive(Clone, Debug, Default)]
+struct Ends {
+    /// Those on which nothing of a request has come.
+    idle: CancellationToken,
+    /// Every one, where it stands.
+    cut: CancellationToken,
+}
+
+/// Serves until `shutdown`, then goes without losing a request (cluster 2.9):
+///
+/// 1. for `pre_stop`, everything as before, but `/readyz` says no and every answer ends its
+///    connection: balancers and clients go elsewhere, in their own time;
+/// 2. for as long again, no new connections; those that are open may bring one last request;
+/// 3. idle connections are closed, requests in flight finish, and after `drain_max` what is still
+///    open is cut.
+///
+/// Returns whether everything ended by itself.
 pub async fn serve<B: Backend>(
     listener: TcpListener,
     edge: Arc<Edge<B>>,
     shutdown: CancellationToken,
 ) -> bool {
-    let cut = CancellationToken::new();
-    loop {
-        let accepted = tokio::select! {
+    let ends = Ends::default();
+    tokio::select! {
+        biased;
+        () = shutdown.cancelled() => {}
+        () = accept(&listener, &edge, &ends) => {}
+    }
+    edge.start_draining();
+    let pre_stop = edge.settings.pre_stop;
+    if !pre_stop.is_zero() {
+        tokio::select! {
             biased;
-            () = shutdown.cancelled() => break,
-            accepted = listener.accept() => accepted,
-        };
-        let (stream, peer) = match accepted {
+            () = tokio::time::sleep(pre_stop) => {}
+            () = accept(&listener, &edge, &ends) => {}
+        }
+    }
+    drop(listener);
+    drain(&edge, &ends).await
+}
+
+/// Accepts for as long as it is polled.
+async fn accept<B: Backend>(listener: &TcpListener, edge: &Arc<Edge<B>>, ends: &Ends) {
+    loop {
+        let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "accepting a connection failed");
@@ -58,14 +92,10 @@ pub async fn serve<B: Backend>(
                 continue;
             }
         };
-        let Some(permit) = admit(&edge) else { continue };
-        let connection =
-            Connection { edge: Arc::clone(&edge), shutdown: shutdown.clone(), cut: cut.clone() };
+        let Some(permit) = admit(edge) else { continue };
+        let connection = Connection { edge: Arc::clone(edge), ends: ends.clone() };
         tokio::spawn(connection.run(stream, peer.ip(), permit));
     }
-    drop(listener);
-    edge.start_draining();
-    drain(&edge, &cut).await
 }
 
 /// A place among the connections, or among those that are only told 503.
@@ -82,19 +112,23 @@ fn admit<B>(edge: &Edge<B>) -> Option<(OwnedSemaphorePermit, bool)> {
     }
 }
 
-/// Waits for all connections and all detached work; cuts the connections when time is up.
-async fn drain<B: Backend>(edge: &Edge<B>, cut: &CancellationToken) -> bool {
-    let deadline = clock::now() + edge.settings.drain_max;
+/// Waits for all connections and all detached work; closes idle connections after a while, and cuts
+/// all when time is up.
+async fn drain<B: Backend>(edge: &Edge<B>, ends: &Ends) -> bool {
+    let linger_end = clock::now() + edge.settings.pre_stop;
     let connections = all(&edge.connections, edge.settings.connections_max);
     let surplus = all(&edge.surplus, SURPLUS_CONNECTIONS_MAX);
     let inflight = all(&edge.inflight, edge.settings.inflight_max);
-    let everything = async {
+    let mut everything = std::pin::pin!(async {
         connections.await;
         surplus.await;
         inflight.await;
-    };
-    let in_time = tokio::time::timeout_at(deadline, everything).await.is_ok();
-    cut.cancel();
+    });
+    let left_early = tokio::time::timeout_at(linger_end, everything.as_mut()).await.is_ok();
+    ends.idle.cancel();
+    let deadline = linger_end + edge.settings.drain_max;
+    let in_time = left_early || tokio::time::timeout_at(deadline, everything).await.is_ok();
+    ends.cut.cancel();
     if in_time {
         tracing::info!("drained");
     } else {
@@ -113,8 +147,7 @@ async fn all(semaphore: &Semaphore, count: usize) {
 
 struct Connection<B> {
     edge: Arc<Edge<B>>,
-    shutdown: CancellationToken,
-    cut: CancellationToken,
+    ends: Ends,
 }
 
 impl<B: Backend> Connection<B> {
@@ -131,7 +164,11 @@ impl<B: Backend> Connection<B> {
         let phase = &phase;
         let service = service_fn(move |request: hyper::Request<Incoming>| async move {
             phase.busy();
-            let response = route::answer(edge, arrival, request).await;
+            let mut response = route::answer(edge, arrival, request).await;
+            if edge.is_draining() {
+                // The client sends its next request elsewhere.
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
             phase.idle();
             Ok::<_, Infallible>(response)
         });
@@ -144,15 +181,24 @@ impl<B: Backend> Connection<B> {
         let ended = tokio::select! {
             biased;
             ended = connection.as_mut() => Some(ended),
-            () = self.shutdown.cancelled() => None,
+            () = self.ends.idle.cancelled() => None,
         };
         let ended = match ended {
             Some(ended) => ended,
             None => {
-                connection.as_mut().graceful_shutdown();
+                phase.ask_to_leave();
+                // One that is not silent has its last request answered, which ends it.
+                let last = std::future::poll_fn(|cx| {
+                    let ended = connection.as_mut().poll(cx);
+                    if ended.is_pending() && phase.is_silent() {
+                        connection.as_mut().graceful_shutdown();
+                        return connection.as_mut().poll(cx);
+                    }
+                    ended
+                });
                 tokio::select! {
-                    ended = connection.as_mut() => ended,
-                    () = self.cut.cancelled() => Ok(()),
+                    ended = last => ended,
+                    () = self.ends.cut.cancelled() => Ok(()),
                 }
             }
         };

@@ -1,10 +1,7 @@
-use std::time::Duration;
-
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::*;
-use crate::clock;
 use crate::fake_node::{FakeNode, success};
 
 async fn start() -> Running {

@@ -2,8 +2,8 @@
 //!
 //! `rig` is the server under test and `wire` a byte-level client; each other module is one part of
 //! the contract as tables, written against any rig. `standalone/tests/all/parity` runs the same
-//! files against the whole product. Only `scripted` needs the script. Nothing sleeps: every test
-//! waits for an answer or for a signal of the script.
+//! files against the whole product. Only `parting` and `scripted` need the
+//! script. Nothing sleeps: every test waits for an answer or for a signal of the script.
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -19,7 +19,9 @@ mod hostile;
 mod legacy;
 mod modern;
 mod pages;
+mod parting;
 mod results;
+#[cfg(test)]
 mod rig;
 mod scripted;
 mod who;

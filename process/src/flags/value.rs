@@ -39,6 +39,8 @@ const MS_MAX: u64 = 86_400_000;
 pub const PERIOD: Limits = Limits { min: 1, max: MS_MAX };
 /// Polls saved up.
 pub const BURST: Limits = Limits { min: 1, max: 100 };
+/// Within the time that service managers give a process to end, in milliseconds.
+pub const PRE_STOP: Limits = Limits { min: 0, max: 60_000 };
 /// The contract's bound of a held wait (ours 9), in milliseconds.
 pub const HOLD: Limits = Limits { min: 0, max: 25_000 };
 pub const COUNT: Limits = Limits { min: 1, max: 100_000_000 };

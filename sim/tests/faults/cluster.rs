@@ -96,6 +96,8 @@ impl Cluster {
             let mut args = vec![
                 format!("--redis-url=redis://{}", store.listen),
                 format!("--handle-keys-file={}", keys.display()),
+                // The clients look at nobody's readiness.
+                "--pre-stop-ms=0".to_owned(),
             ];
             args.extend(servers(listen));
             args.extend(CADENCE.iter().chain(&GUARD).map(|arg| (*arg).to_owned()));

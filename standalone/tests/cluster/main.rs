@@ -1,8 +1,8 @@
 //! The cluster as people run it: a real Redis, room nodes and gateways as processes of their own.
 //!
 //! The suites of the single process run here unchanged, over a [`server::Server`] that is made of
-//! several processes; what only a cluster can show is in `nodes`, `cadence` and
-//! `regions`. Nothing here sleeps on a guess: every wait is for a line, an answer, a metric or an
+//! several processes; what only a cluster can show is in `nodes`, `cadence`,
+//! `rolling` and `regions`. Nothing here sleeps on a guess: every wait is for a line, an answer, a metric or an
 //! exit, with a deadline.
 //!
 //! A test needs `redis-server` and fails with one line where it is missing.
@@ -33,6 +33,8 @@ mod program;
 mod programs;
 #[cfg(test)]
 mod regions;
+#[cfg(test)]
+mod rolling;
 #[cfg(test)]
 mod server;
 

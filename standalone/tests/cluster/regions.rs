@@ -55,6 +55,7 @@ impl Region {
             format!("--regions={}", dir.join("regions.json").display()),
         ];
         args.extend(of_all);
+        args.push("--pre-stop-ms=0".to_owned());
         args.extend(FAST.map(str::to_owned));
         let mut region = Self { gateways: Vec::new(), backend, args, peers: peers.to_vec() };
         region.start_gateways();

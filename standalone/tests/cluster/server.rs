@@ -151,11 +151,15 @@ impl Server {
     }
 }
 
-fn gateway(dir: &Path, redis: &str, flags: &[&str]) -> Program {
+/// A gateway that ends at once when told to, unless the flags say otherwise.
+pub(crate) fn gateway(dir: &Path, redis: &str, flags: &[&str]) -> Program {
     let keys = dir.join("handle-keys");
     std::fs::write(&keys, KEY).unwrap();
     let mut args =
         vec![format!("--redis-url={redis}"), format!("--handle-keys-file={}", keys.display())];
+    if !flags.iter().any(|flag| flag.starts_with("--pre-stop-ms=")) {
+        args.push("--pre-stop-ms=0".to_owned());
+    }
     args.extend(flags.iter().map(|flag| (*flag).to_owned()));
     Program::start("roomring-gateway", &args)
 }

@@ -209,6 +209,8 @@ impl Cluster {
                 let mut command = self.program("roomring-gateway", redis);
                 command.arg(format!("--listen=127.0.0.1:{}", port_or_any(port)));
                 command.arg(format!("--handle-keys-file={}", keys.display()));
+                // Nobody takes over from it: it ends at once.
+                command.arg("--pre-stop-ms=0");
                 region.tell_gateway(&mut command, at);
                 let name = region.member("gateway", Some(n));
                 lines.push(self.served(&name, &mut command, events)?);
