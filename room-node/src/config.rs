@@ -39,6 +39,8 @@ pub struct Config {
     pub absent_max: usize,
     /// How long an unknown object is remembered as absent; a creation forgets it at once.
     pub absent_ms: u64,
+    /// Objects remembered as owned by another node.
+    pub away_max: usize,
     /// Objects under observation or quarantine.
     pub troubled_max: usize,
     /// Panics of one object within `trouble_window_ms` that quarantine it.
@@ -93,6 +95,7 @@ impl Default for Config {
             stubs_max: 2_000_000,
             absent_max: 65_536,
             absent_ms: 1_000,
+            away_max: 65_536,
             troubled_max: 4_096,
             panics_max: 3,
             trouble_window_ms: 60_000,

@@ -22,8 +22,10 @@ pub struct Metrics {
     pub waits_refused: IntCounterVec,
     /// Waits answered from stubs.
     pub stub_answers: IntCounter,
-    /// Calls refused for a bound, by the bound's name.
+    /// How often a bound was met, by its name: a call refused, or work put off to the next turn.
     pub bounds_hit: IntCounterVec,
+    /// Objects whose fence is being checked, or that are being given up, by what is done.
+    pub inflight: IntGaugeVec,
     /// Batches ended before the mailbox was empty, by the bound they met.
     pub batches_full: IntCounterVec,
     /// Calls that wait in mailboxes.
@@ -103,14 +105,6 @@ impl Metrics {
         )?;
         registry.register(Box::new(rooms.clone()))?;
         let make = Maker { registry };
-        let bounds = [
-            "mailbox_calls_max",
-            "parked_calls_max",
-            "objects_active_max",
-            "connections_max",
-            "link_calls_max",
-            "hops_max",
-        ];
         let results = ["stored", "resolved", "failed", "unknown"];
         Ok(Self {
             active: rooms.with_label_values(&["active"]),
@@ -120,7 +114,8 @@ impl Metrics {
             stub_claims: make.counter(STUB_CLAIMS)?,
             waits_refused: make.counters(WAITS_REFUSED, "tier", &["owner"])?,
             stub_answers: make.counter(STUB_ANSWERS)?,
-            bounds_hit: make.counters(BOUNDS_HIT, "bound", &bounds)?,
+            bounds_hit: make.counters(BOUNDS_HIT, "bound", &BOUNDS)?,
+            inflight: make.gauges(INFLIGHT, "what", &["checks", "leaves", "releases"])?,
             batches_full: make.counters(
                 BATCHES_FULL,
                 "bound",
@@ -162,9 +157,44 @@ impl Metrics {
         })
     }
 
-    /// Counts a call that met a bound.
+    /// Counts one meeting of a bound.
     pub(crate) fn bound_hit(&self, bound: &str) {
         self.bounds_hit.with_label_values(&[bound]).inc();
+    }
+
+    /// Counts one piece of work as being in flight until the answer is dropped.
+    pub(crate) fn in_flight(&self, what: &str) -> InFlight {
+        InFlight::of(&self.inflight.with_label_values(&[what]))
+    }
+}
+
+/// The counter of the bounds that a store meets, with how often that was so far.
+pub(crate) fn bounds_hit(
+    bounds: impl IntoIterator<Item = (&'static str, u64)>,
+) -> Result<IntCounterVec, prometheus::Error> {
+    let what = Opts::new("roomring_store_bounds_hit_total", "Times a bound was met, by bound.");
+    let made = IntCounterVec::new(what, &["bound"])?;
+    for (bound, hits) in bounds {
+        made.with_label_values(&[bound]).inc_by(hits);
+    }
+    Ok(made)
+}
+
+/// One piece of work in flight.
+#[derive(Debug)]
+pub(crate) struct InFlight(IntGauge);
+
+impl InFlight {
+    /// Counts it in a gauge.
+    pub(crate) fn of(gauge: &IntGauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.dec();
     }
 }
 
@@ -176,7 +206,11 @@ const CREATIONS: Named = ("roomring_room_creations_total", "Objects created.");
 const STUB_CLAIMS: Named = ("roomring_room_stub_claims_total", "Claims that only built a stub.");
 const WAITS_REFUSED: Named = ("roomring_waits_refused_total", "Waits refused by cadence, by tier.");
 const STUB_ANSWERS: Named = ("roomring_waits_stub_answers_total", "Waits answered from stubs.");
-const BOUNDS_HIT: Named = ("roomring_node_bounds_hit_total", "Calls refused for a bound.");
+const BOUNDS_HIT: Named = ("roomring_node_bounds_hit_total", "Times a bound was met, by bound.");
+const INFLIGHT: Named = (
+    "roomring_node_inflight_objects",
+    "Objects whose fence is checked, or that are given up, at this moment.",
+);
 const BATCHES_FULL: Named =
     ("roomring_batch_full_total", "Batches ended by a bound while calls waited.");
 const MAILBOX_CALLS: Named = ("roomring_mailbox_queued_calls", "Calls that wait in mailboxes.");
@@ -229,6 +263,28 @@ const MEMORY_USED: Named = ("roomring_memory_used_bytes", "Resident memory of th
 const PRESSURE_STUBS: Named =
     ("roomring_memory_released_stubs_total", "Sleeping objects released because memory was short.");
 
+/// The bounds that are counted, by the names of `docs/bounds.md`.
+const BOUNDS: [&str; 18] = [
+    "mailbox_calls_max",
+    "parked_calls_max",
+    "objects_active_max",
+    "connections_max",
+    "link_calls_max",
+    "hops_max",
+    "subscribers_max",
+    "away_max",
+    "checks_max",
+    "leaves_max",
+    "releases_max",
+    "page_slots_max",
+    "sweep_slots_max",
+    "take_max",
+    "ahead_ms_max",
+    "lease_ms_max",
+    "due_rounds_max",
+    "claim_ms_max",
+];
+
 struct Maker<'a> {
     registry: &'a Registry,
 }
@@ -243,6 +299,20 @@ impl Maker<'_> {
     fn gauge(&self, (name, help): Named) -> Result<IntGauge, prometheus::Error> {
         let made = IntGauge::new(name, help)?;
         self.registry.register(Box::new(made.clone()))?;
+        Ok(made)
+    }
+
+    fn gauges(
+        &self,
+        (name, help): Named,
+        label: &str,
+        values: &[&str],
+    ) -> Result<IntGaugeVec, prometheus::Error> {
+        let made = IntGaugeVec::new(Opts::new(name, help), &[label])?;
+        self.registry.register(Box::new(made.clone()))?;
+        for value in values {
+            made.with_label_values(&[value]).set(0);
+        }
         Ok(made)
     }
 
@@ -292,6 +362,7 @@ mod tests {
         "roomring_memory_used_bytes",
         "roomring_node_bounds_hit_total",
         "roomring_node_cut_off",
+        "roomring_node_inflight_objects",
         "roomring_node_lease_lapses_total",
         "roomring_node_leased",
         "roomring_node_not_owner_total",

@@ -189,7 +189,13 @@ async fn claim<O: Object>(
             {
                 host.clock.sleep_until(host.clock.mono().plus(CLAIM_PAUSE_MS)).await;
             }
-            Err(error) => return Err(LoadError::Unavailable(error)),
+            Err(error) => {
+                if matches!(error, store::Error::Unknown { .. } | store::Error::Unavailable { .. })
+                {
+                    host.metrics.bound_hit("claim_ms_max");
+                }
+                return Err(LoadError::Unavailable(error));
+            }
         }
     }
 }

@@ -132,7 +132,7 @@ pub(crate) struct Shard {
     /// At most `troubled_max` over all shards.
     pub(crate) trouble: HashMap<ObjectId, Trouble>,
     /// Objects that another live incarnation owned when they were last claimed.
-    /// At most `AWAY_MAX` over all shards.
+    /// At most `away_max` over all shards.
     pub(crate) away: HashMap<ObjectId, Away>,
     /// Former stubs whose release is not durable yet. Bounded by one batch of releases.
     pub(crate) leaving: HashSet<ObjectId>,

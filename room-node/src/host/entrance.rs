@@ -17,8 +17,6 @@ const VIEW_WAIT_MS: u64 = 250;
 /// How long it is believed that another incarnation owns an object of ours: its owner hands it
 /// over or its lease ends, and a claim for each call until then would be a storm.
 const AWAY_MS: u64 = 100;
-/// Objects remembered as owned elsewhere.
-const AWAY_MAX: usize = 65_536;
 
 /// An object that another live incarnation owned when it was last claimed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -105,9 +103,11 @@ impl<O: Object> Inner<O> {
         let address = self.cluster.address(owner);
         let mut shard = self.directory.shard(id);
         let before = shard.away.len();
-        if before >= self.directory.share(AWAY_MAX) {
+        let share = self.directory.share(self.config.away_max);
+        if before >= share {
+            self.metrics.bound_hit("away_max");
             shard.away.retain(|_, away| away.holds(now));
-            if shard.away.len() >= self.directory.share(AWAY_MAX) {
+            if shard.away.len() >= share {
                 shard.away.clear();
             }
         }

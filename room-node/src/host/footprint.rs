@@ -19,7 +19,7 @@ use crate::store::{Incarnation, memory::Memory};
 
 /// An object without state.
 #[derive(Debug)]
-struct Null;
+pub(super) struct Null;
 
 impl Object for Null {
     const KIND: KindTag = KindTag(b'n');

@@ -129,8 +129,8 @@ impl<O: Object> Inner<O> {
 
     /// Asks the store whether a fence is still the stored one.
     pub(crate) async fn check(&self, id: &object::ObjectId, fence: Fence) -> Checked {
-        // Never closed, so the permit is always got.
-        let _permit = self.checks.acquire().await;
+        let _permit = self.turn(&self.checks, "checks_max").await;
+        let _in_flight = self.metrics.in_flight("checks");
         let answer = super::repeat(self, || self.store.check(id.clone(), fence)).await;
         let (checked, label) = match answer {
             Ok(()) => (Checked::Ours, "ours"),

@@ -133,6 +133,9 @@ impl<O: Object> Inner<O> {
         let (wall, now) = (self.clock.now(), self.clock.mono());
         let Some(mut shard) = self.directory.shard_at(shard) else { return (Vec::new(), None) };
         let (page, next) = shard.stubs.page(slot, PAGE_SLOTS_MAX, wall, now);
+        if next.is_some() {
+            self.metrics.bound_hit("page_slots_max");
+        }
         let mut leavers = Vec::new();
         for (name, stub) in page {
             let Ok(id) = ObjectId::new(O::KIND, &name) else { continue };
@@ -163,7 +166,14 @@ impl<O: Object> Inner<O> {
         let mut stubs = stubs.into_iter().peekable();
         while stubs.peek().is_some() {
             let some = stubs.by_ref().take(RELEASES_MAX);
-            let released = join_all(some.map(|(id, fence)| self.store.release(id, fence))).await;
+            let released = join_all(some.map(|(id, fence)| async move {
+                let _in_flight = self.metrics.in_flight("releases");
+                self.store.release(id, fence).await
+            }))
+            .await;
+            if stubs.peek().is_some() {
+                self.metrics.bound_hit("releases_max");
+            }
             for reason in released.into_iter().filter_map(Result::err) {
                 // Still owned by this node, which gives it back to whoever asks.
                 tracing::debug!(%reason, "stub was not released");
@@ -208,8 +218,8 @@ pub(super) fn is_time<O: Object>(host: &Inner<O>, entry: &Active, live: &Live<O>
 /// Gives a loaded object up: what is due and a long tail are stored, the release is durable, and
 /// only then everybody who is parked is told. What waits in the mailbox is seen to after it.
 pub(super) async fn leave<O: Object>(host: &Inner<O>, entry: &Active, live: &mut Live<O>) -> End {
-    // Never closed, so the permit is always got.
-    let _permit = host.leaves.acquire().await;
+    let _permit = host.turn(&host.leaves, "leaves_max").await;
+    let _in_flight = host.metrics.in_flight("leaves");
     let released = if live.lsn == 0 {
         let (id, fence, at) = (&entry.id, live.fence, host.clock.now());
         commit::repeat(host, || host.store.destroy(id.clone(), fence, 0, at)).await.is_ok()

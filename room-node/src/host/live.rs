@@ -185,6 +185,7 @@ impl<O: Object> Live<O> {
                 return;
             }
         }
+        env.metrics.bound_hit("due_rounds_max");
         // Still due after all rounds: the handler is at fault, so it is asked less and less often.
         self.due_backoff_ms = (self.due_backoff_ms * 2).clamp(DUE_BACKOFF_MS, DUE_BACKOFF_MS_MAX);
         let pause = jittered(self.due_backoff_ms, super::random_u64());

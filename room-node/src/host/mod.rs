@@ -9,6 +9,8 @@ mod actor;
 mod batch;
 mod call;
 mod commit;
+#[cfg(test)]
+mod crowd;
 mod directory;
 mod effects;
 mod enter;
@@ -34,7 +36,7 @@ use std::sync::Arc;
 
 use object::{Object, ObjectId, ParticipantId};
 use prometheus::Registry;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use self::call::{Elsewhere, Request, Response, Success};
@@ -382,6 +384,16 @@ impl<O: Object> Inner<O> {
             self.clock.sleep_until(at).await;
             self.metrics.wakes_waiting.dec();
         }
+    }
+
+    // Waits for one of a bounded number of places, and counts that it had to. The semaphores of a
+    // host are never closed, so the permit is always got.
+    async fn turn<'a>(&self, places: &'a Semaphore, bound: &str) -> Option<SemaphorePermit<'a>> {
+        if let Ok(permit) = places.try_acquire() {
+            return Some(permit);
+        }
+        self.metrics.bound_hit(bound);
+        places.acquire().await.ok()
     }
 
     pub(crate) fn is_dead(&self) -> bool {

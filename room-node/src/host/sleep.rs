@@ -124,8 +124,12 @@ impl<O: Object> Inner<O> {
         };
         let pollers = view.pollers.iter().map(|(who, end)| {
             // The record keeps times near to now; the activation that follows knows better.
-            let end = (*end).min(wall.plus(LEASE_MS_MAX));
-            let stored = stored(*who, end).min(wall.plus(LEASE_MS_MAX));
+            let longest = wall.plus(LEASE_MS_MAX);
+            if *end > longest {
+                self.metrics.bound_hit("lease_ms_max");
+            }
+            let end = (*end).min(longest);
+            let stored = stored(*who, end).min(longest);
             stub::poller(*who, end, stored, cadence(*who), self.rule, now)
         });
         let pollers = pollers.collect();

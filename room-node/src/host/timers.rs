@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use object::{Object, ObjectId};
 
-use super::{Cause, Inner, Shard, wheel::Wheel};
+use super::wheel::{self, Wheel};
+use super::{Cause, Inner, Shard};
 use crate::clock::Mono;
 use crate::front::stub::NameHash;
 use crate::store::Fence;
@@ -28,6 +29,9 @@ impl<O: Object> Inner<O> {
             }
             let due = self.wheel.take(self.clock.mono());
             self.metrics.timer_entries.sub(super::gauge(due.len()));
+            if due.len() >= wheel::TAKE_MAX {
+                self.metrics.bound_hit("take_max");
+            }
             for (tick, hash) in due {
                 self.stub_timer(tick, hash);
             }
@@ -105,7 +109,11 @@ impl<O: Object> Inner<O> {
     /// Enters a stub's timer and returns its tick. A far one comes up early and is entered again:
     /// so an object that sleeps and wakes leaves few stale entries behind.
     pub(super) fn enter_timer(&self, at: Mono, hash: NameHash) -> u32 {
-        let tick = Wheel::tick(at.min(self.clock.mono().plus(AHEAD_MS_MAX)));
+        let furthest = self.clock.mono().plus(AHEAD_MS_MAX);
+        if at > furthest {
+            self.metrics.bound_hit("ahead_ms_max");
+        }
+        let tick = Wheel::tick(at.min(furthest));
         self.wheel.insert(tick, hash);
         self.metrics.timer_entries.inc();
         tick
@@ -217,6 +225,9 @@ impl<O: Object> Inner<O> {
         let (wall, now) = (self.clock.now(), self.clock.mono());
         let Some(mut shard) = self.directory.shard_at(shard) else { return (Vec::new(), None) };
         let (page, next) = shard.stubs.page(slot, SWEEP_SLOTS_MAX, wall, now);
+        if next.is_some() {
+            self.metrics.bound_hit("sweep_slots_max");
+        }
         let mut gone = Vec::new();
         for (name, stub) in page {
             let Ok(id) = ObjectId::new(O::KIND, &name) else { continue };

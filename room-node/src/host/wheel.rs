@@ -15,7 +15,7 @@ use crate::front::stub::NameHash;
 /// Milliseconds of one tick.
 const TICK_MS: u64 = 100;
 /// Entries taken in one go, so that the lock is never held long.
-const TAKE_MAX: usize = 1_024;
+pub(super) const TAKE_MAX: usize = 1_024;
 
 #[derive(Debug, Default)]
 pub(crate) struct Wheel {

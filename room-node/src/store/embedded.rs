@@ -31,7 +31,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use object::{BlobId, Millis, ObjectId, ParticipantId};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, TryAcquireError, oneshot};
 
 use self::disk::{Changes, Disk, Table};
 pub use self::files::OpenError;
@@ -46,7 +46,8 @@ use super::{
 /// Bytes of uploads that may stand in the queue; an upload over it waits.
 const QUEUE_BLOB_BYTES_MAX: usize = 64 * 1024 * 1024;
 const _: () = assert!(BLOB_BYTES_MAX <= QUEUE_BLOB_BYTES_MAX);
-/// Unnamed uploads dropped with one commit when the store is opened.
+/// Unnamed uploads dropped with one commit when the store is opened. Before there are figures: the
+/// number of the commit tells how many it took.
 const DROP_AT_OPEN_MAX: usize = 1_024;
 
 /// When an answer may go out.
@@ -96,6 +97,12 @@ pub struct Stats {
     pub cached: u64,
     /// Uploads that no append has kept yet.
     pub uploads: u64,
+    /// Their bytes.
+    pub upload_bytes: u64,
+    /// Bytes of uploads that stand in the writer's queue.
+    pub queued_bytes: u64,
+    /// Reads that stand in the reader's queue.
+    pub reads: u64,
     /// Whether a write has failed, so that everything is refused.
     pub failed: bool,
 }
@@ -198,6 +205,9 @@ impl Embedded {
             commits: self.shared.commits.load(Ordering::Relaxed),
             cached: self.shared.cached.load(Ordering::Relaxed),
             uploads: self.shared.pending.load(Ordering::Relaxed),
+            upload_bytes: self.shared.pending_bytes.load(Ordering::Relaxed),
+            queued_bytes: (QUEUE_BLOB_BYTES_MAX - self.blob_bytes.available_permits()) as u64,
+            reads: self.reads.len() as u64,
             failed: self.shared.failed.load(Ordering::Relaxed),
         }
     }
@@ -347,7 +357,14 @@ impl Store for Embedded {
         Box::pin(async move {
             // A blob over the largest size is refused by the writer; it waits like the largest.
             let weight = u32::try_from(bytes.len().min(BLOB_BYTES_MAX)).unwrap_or(u32::MAX);
-            let Ok(_queued) = self.blob_bytes.acquire_many(weight).await else {
+            let at_once = self.blob_bytes.try_acquire_many(weight);
+            if matches!(at_once, Err(TryAcquireError::NoPermits)) {
+                self.shared.bound_hit("queue_blob_bytes_max");
+            }
+            let Ok(_queued) = (match at_once {
+                Ok(queued) => Ok(queued),
+                Err(_full) => self.blob_bytes.acquire_many(weight).await,
+            }) else {
                 return Err(failed());
             };
             self.write(move |reply| Call::PutBlob { object, blob, bytes, expires, reply }).await

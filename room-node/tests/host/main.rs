@@ -9,6 +9,7 @@
 )]
 
 mod basics;
+mod bounds;
 mod counter;
 mod crash;
 mod faults;

@@ -381,6 +381,26 @@ fn a_claim_that_finds_less_than_was_acknowledged_tells_it() {
     });
 }
 
+#[test]
+fn the_newest_records_of_losses_are_kept_and_no_more() {
+    block_on(async {
+        let server = starting(|| Server::start(&["--appendonly", "yes"])).expect("redis-server");
+        let store = store(&link(&server, Durability::D1).await, all_buckets());
+        let mut raw = raw(&server);
+        let (room, mut fence) = written(&store, "lost often").await;
+        for batch in 10..20 {
+            store.append(append(&room, fence, 4, batch)).await.unwrap();
+            go_back(&mut raw, &room, 1);
+            let state = store.refence(room.clone(), fence, 1 + batch as u64, START).await.unwrap();
+            assert_eq!(state.lsn, 4);
+            fence = state.fence;
+        }
+        let lost = records(&mut raw, &room);
+        let batches: Vec<u128> = lost.iter().map(|lost| lost.frames[0].batch).collect();
+        assert_eq!(batches, (12..20).collect::<Vec<_>>());
+    });
+}
+
 pub(crate) const REPLICATED: [&str; 6] =
     ["--appendonly", "yes", "--min-replicas-to-write", "1", "--min-replicas-max-lag", "4"];
 

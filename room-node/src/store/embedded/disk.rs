@@ -12,12 +12,12 @@ use super::super::{Error, Result};
 use super::files::{Directory, OpenError};
 
 /// Bytes a table gathers in memory before it is written out. Small, because a restart replays
-/// what has not been written out yet.
+/// what has not been written out yet. The database does not tell this setting, nor the next one.
 const MEMTABLE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Bytes of journal kept for tables that have not been written out.
 const JOURNAL_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Bytes of blocks cached for reads.
-const CACHE_BYTES_MAX: u64 = 32 * 1024 * 1024;
+pub(super) const CACHE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// One thread writes tables out while another compacts.
 const WORKERS: usize = 2;
 
@@ -195,6 +195,12 @@ impl Disk {
             // The mark only helps to notice lost commits; the commit itself is durable.
             tracing::warn!(%error, "the mark of the last commit was not written");
         }
+    }
+
+    /// The size of the cache as the database knows it.
+    #[cfg(test)]
+    pub(super) fn cache_bytes(&self) -> u64 {
+        self.db.cache_capacity()
     }
 
     fn table(&self, table: Table) -> &Keyspace {

@@ -64,4 +64,8 @@ impl Pending {
     pub(super) fn len(&self) -> usize {
         self.blobs.len()
     }
+
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
 }

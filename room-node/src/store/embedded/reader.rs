@@ -16,9 +16,9 @@ use super::record;
 use super::writer::{Shared, mark_key};
 
 /// Reads taken from the queue at once.
-const READS_TAKEN_MAX: usize = 64;
+pub(super) const READS_TAKEN_MAX: usize = 64;
 /// Entries of the due index in one page at most.
-const DUE_PAGE_MAX: usize = 4_096;
+pub(super) const DUE_PAGE_MAX: usize = 4_096;
 
 type Reply<T> = oneshot::Sender<Result<T>>;
 
@@ -31,10 +31,16 @@ pub(super) enum Read {
 pub(super) fn run(disk: &Disk, shared: &Shared, queue: &Queue<Read>) {
     let mut reads = VecDeque::new();
     while queue.take(&mut reads, READS_TAKEN_MAX) != Taken::Closed {
+        if reads.len() >= READS_TAKEN_MAX {
+            shared.bound_hit("reads_taken_max");
+        }
         while let Some(read) = reads.pop_front() {
             match read {
                 Read::Due { now, after, limit, reply } => {
                     shared.tick(now);
+                    if limit > DUE_PAGE_MAX {
+                        shared.bound_hit("due_page_max");
+                    }
                     let _gone = reply.send(guarded(|| due(disk, now, after.as_ref(), limit)));
                 }
                 Read::Blob { object, blob, reply } => {

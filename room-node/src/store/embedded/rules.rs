@@ -14,7 +14,7 @@ use super::record::{self, Entry};
 use super::writer::{Writer, mark_key};
 
 /// Entries of the due index looked through for an object whose record cannot be read.
-const QUARANTINE_SCAN_MAX: usize = 65_536;
+pub(super) const QUARANTINE_SCAN_MAX: usize = 65_536;
 
 impl Writer {
     pub(super) fn claim(&mut self, request: &ClaimRequest, now: Millis) -> Result<Claimed> {
@@ -406,7 +406,11 @@ impl Writer {
             self.move_due(object, meta.due, None);
             meta.due = None;
             self.store(object, meta);
-        } else if let Ok(keys) = self.disk.keys(Table::Due, .., QUARANTINE_SCAN_MAX) {
+        } else if let Ok(keys) = self.disk.keys(Table::Due, .., self.quarantine_scan_max) {
+            // An entry behind them stays: the scan meets it, and its object is set aside again.
+            if keys.len() >= self.quarantine_scan_max {
+                self.shared.bound_hit("quarantine_scan_max");
+            }
             let of = |key: &Vec<u8>| {
                 record::parse_time_key(key).is_some_and(|(_, found)| found == *object)
             };

@@ -1,5 +1,7 @@
 //! What only the inside can reach: writes that fail, damaged bytes, bounds and sweeps.
 
+mod bounds;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,6 +18,7 @@ use super::disk::{Changes, Disk, Table};
 use super::meta::{Cache, METAS_CACHED_MAX, Meta};
 use super::pending::{PENDING_BLOBS_MAX, PENDING_BYTES_MAX, Pending};
 use super::queue::{QUEUE_CALLS_MAX, Queue, Taken};
+use super::writer::SWEEP_MAX;
 use super::{Embedded, Options, Sync, files, record};
 
 const START: Millis = Millis(1_000);
@@ -221,6 +224,8 @@ fn figures_are_shown_as_gauges_while_the_store_lives() {
 fn expired_uploads_and_dead_marks_are_swept_from_the_disk() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
+    let registry = prometheus::Registry::new();
+    store.register(&registry).unwrap();
     block_on(async {
         let late = START.plus(DEAD_MARK_MS);
         for number in 0..100 {
@@ -237,12 +242,19 @@ fn expired_uploads_and_dead_marks_are_swept_from_the_disk() {
             let mut next = append("last", fence, lsn);
             next.now = late;
             store.append(next).await.unwrap();
+            if lsn == 0 {
+                assert_eq!(store.stats().uploads, 100 - SWEEP_MAX as u64);
+            }
         }
         let disk = store.disk.upgrade().unwrap();
         assert_eq!(store.stats().uploads, 0);
         assert_eq!(disk.keys(Table::Blob, .., 9).unwrap().len(), 0);
         assert_eq!(disk.keys(Table::Meta, .., 9).unwrap().len(), 1);
         assert_eq!(disk.keys(Table::Mark, .., 9).unwrap(), [b"c"]);
+        // Once for each kind.
+        let shown = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+        let hits = "\nroomring_store_bounds_hit_total{bound=\"sweep_max\"} 2\n";
+        assert!(shown.contains(hits), "{shown}");
     });
 }
 

@@ -11,10 +11,12 @@ use tokio::sync::{Notify, oneshot};
 
 use super::super::{Append, Appended, ClaimRequest, Claimed, Error, Fence, Result, Snapshot};
 use super::disk::{Changes, Disk, Table};
+use super::gauges::BOUNDS;
 use super::meta::Cache;
 use super::pending::Pending;
 use super::queue::{Queue, Taken};
 use super::record;
+use super::rules::QUARANTINE_SCAN_MAX;
 
 /// Calls decided before a commit.
 pub(super) const COMMIT_CALLS_MAX: usize = 512;
@@ -25,7 +27,7 @@ pub(super) const COMMIT_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// the first of them would get a commit, and its fdatasync, for itself.
 const GATHER_TURNS_MAX: u32 = 24;
 /// Expired uploads and dead marks removed with one commit, of each kind.
-const SWEEP_MAX: usize = 64;
+pub(super) const SWEEP_MAX: usize = 64;
 
 type Reply<T> = oneshot::Sender<Result<T>>;
 
@@ -80,6 +82,9 @@ pub(super) struct Shared {
     pub(super) calls: AtomicU64,
     pub(super) cached: AtomicU64,
     pub(super) pending: AtomicU64,
+    pub(super) pending_bytes: AtomicU64,
+    /// How often each of [`BOUNDS`] was met.
+    hits: [AtomicU64; BOUNDS.len()],
 }
 
 impl Shared {
@@ -90,6 +95,18 @@ impl Shared {
 
     pub(super) fn tick(&self, now: Millis) {
         self.clock.fetch_max(now.0, Ordering::Relaxed);
+    }
+
+    pub(super) fn bound_hit(&self, bound: &str) {
+        for (_, hits) in BOUNDS.iter().zip(&self.hits).filter(|(name, _)| **name == bound) {
+            hits.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How often each of [`BOUNDS`] was met, in their order.
+    pub(super) fn bounds_hit(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let hits = self.hits.iter().map(|hits| hits.load(Ordering::Relaxed));
+        BOUNDS.into_iter().zip(hits)
     }
 
     pub(super) fn now(&self) -> Millis {
@@ -110,6 +127,8 @@ pub(super) struct Writer {
     pub(super) touched: HashSet<ObjectId>,
     pub(super) pending: Pending,
     pub(super) schema_max: u32,
+    /// Entries of the due index looked through for one object.
+    pub(super) quarantine_scan_max: usize,
     /// Time of the first dead mark, if any is known.
     pub(super) dead_first: Option<Millis>,
     /// At most [`COMMIT_CALLS_MAX`].
@@ -135,6 +154,7 @@ impl Writer {
             touched: HashSet::new(),
             pending: Pending::default(),
             schema_max,
+            quarantine_scan_max: QUARANTINE_SCAN_MAX,
             dead_first: Some(Millis(0)),
             answers: Vec::new(),
             commit,
@@ -151,12 +171,18 @@ impl Writer {
             match queue.take(&mut calls, COMMIT_CALLS_MAX) {
                 Taken::Closed => break,
                 Taken::Work { tick } => {
-                    gather(queue, &mut calls, expected);
+                    if !gather(queue, &mut calls, expected) {
+                        self.shared.bound_hit("gather_turns_max");
+                    }
+                    if calls.len() >= COMMIT_CALLS_MAX {
+                        self.shared.bound_hit("commit_calls_max");
+                    }
                     // A single large group is forgotten after a few smaller ones.
                     expected = calls.len().max(expected / 2);
                     while let Some(call) = calls.pop_front() {
                         self.decide(call);
                         if self.changes.bytes() > COMMIT_BYTES_MAX {
+                            self.shared.bound_hit("commit_bytes_max");
                             self.commit();
                         }
                     }
@@ -248,6 +274,7 @@ impl Writer {
         // Before the answers: whoever has one finds its own call counted.
         self.shared.cached.store(self.cache.len() as u64, Ordering::Relaxed);
         self.shared.pending.store(self.pending.len() as u64, Ordering::Relaxed);
+        self.shared.pending_bytes.store(self.pending.bytes() as u64, Ordering::Relaxed);
         for answer in self.answers.drain(..) {
             answer(error.as_ref());
         }
@@ -278,9 +305,12 @@ impl Writer {
     /// Removes a bounded number of expired uploads and dead marks; they go with the next commit.
     fn sweep(&mut self) {
         let now = self.shared.now();
-        for _ in 0..SWEEP_MAX {
+        for turn in 1..=SWEEP_MAX {
             let Some(key) = self.pending.pop_expired(now) else { break };
             self.forget_upload(key);
+            if turn == SWEEP_MAX {
+                self.shared.bound_hit("sweep_max");
+            }
         }
         if self.dead_first.is_none_or(|first| first > now) {
             return;
@@ -305,6 +335,9 @@ impl Writer {
                 self.changes.delete(Table::Mark, key);
                 continue;
             };
+            if at == SWEEP_MAX {
+                self.shared.bound_hit("sweep_max");
+            }
             if until > now || at == SWEEP_MAX {
                 self.dead_first = Some(until);
                 break;
@@ -327,8 +360,9 @@ impl Writer {
     }
 }
 
-/// Gives callers a few turns to join a commit that is smaller than expected.
-fn gather(queue: &Queue<Call>, calls: &mut VecDeque<Call>, expected: usize) {
+/// Gives callers a few turns to join a commit that is smaller than expected; false if it is smaller
+/// still after the last turn.
+pub(super) fn gather<T>(queue: &Queue<T>, calls: &mut VecDeque<T>, expected: usize) -> bool {
     let mut turns = 0;
     while calls.len() < expected && turns < GATHER_TURNS_MAX {
         std::thread::yield_now();
@@ -336,6 +370,7 @@ fn gather(queue: &Queue<Call>, calls: &mut VecDeque<Call>, expected: usize) {
         queue.take_more(calls, COMMIT_CALLS_MAX - before);
         turns = if calls.len() > before { 0 } else { turns + 1 };
     }
+    calls.len() >= expected
 }
 
 /// If the writer ends, even by a panic, nobody must wait for it.

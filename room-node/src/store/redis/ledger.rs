@@ -209,6 +209,10 @@ impl Ledger {
         self.objects.len()
     }
 
+    pub(super) fn frames(&self) -> usize {
+        self.order.len()
+    }
+
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -329,6 +333,40 @@ mod tests {
         assert!(ledger.len() == 0 && ledger.bytes() == 0);
         ledger.sweep(T0.plus(TAIL_MS + 1));
         assert!(ledger.order.is_empty());
+    }
+
+    #[test]
+    fn so_many_frames_are_kept_and_the_oldest_forgotten() {
+        let mut ledger = Ledger::default();
+        ledger.claimed(&object(), FENCE, 9, 0, T0);
+        let last = FRAMES_MAX as u64 + 5;
+        for lsn in 1..=last {
+            let frame = frame(lsn, u128::from(lsn));
+            ledger.acknowledged(&object(), &frame, Bytes::from_static(b"x"), T0);
+        }
+        assert_eq!((ledger.frames(), ledger.bytes()), (FRAMES_MAX, FRAMES_MAX));
+        let known = ledger.get(&object()).unwrap();
+        assert_eq!((known.frames[0].first_lsn, known.lsn), (6, last));
+    }
+
+    #[test]
+    fn one_object_more_is_not_followed_until_another_is_forgotten() {
+        let name = |number: usize| ObjectId::new(KindTag(b'r'), &number.to_string()).unwrap();
+        let mut ledger = Ledger::default();
+        for number in 0..=OBJECTS_MAX {
+            ledger.claimed(&name(number), FENCE, 9, 10, T0);
+        }
+        let last = name(OBJECTS_MAX);
+        assert!(ledger.len() == OBJECTS_MAX && ledger.get(&last).is_none());
+        // Its frames are not kept either, and those who are followed stay so.
+        let frame = frame(11, 11);
+        ledger.acknowledged(&last, &frame, frame.encode(), T0);
+        assert_eq!(ledger.frames(), 0);
+        ledger.claimed(&name(0), FENCE, 9, 11, T0);
+        assert_eq!(ledger.get(&name(0)).unwrap().lsn, 11);
+        ledger.forget(&name(1));
+        ledger.claimed(&last, FENCE, 9, 10, T0);
+        assert!(ledger.len() == OBJECTS_MAX && ledger.get(&last).is_some());
     }
 
     #[test]

@@ -18,9 +18,10 @@ use super::RedisStore;
 use super::keys::Keys;
 use super::ledger::{Head, Known, LOOK_FRAMES, Ledger, Verdict, judge};
 use super::wire;
+use crate::metrics::InFlight;
 
 /// Objects looked at together.
-const LOOKS_INFLIGHT_MAX: usize = 64;
+pub(super) const LOOKS_INFLIGHT_MAX: usize = 64;
 /// Pause before objects are looked at again that could not be, in milliseconds.
 const RETRY_MS: u64 = 250;
 /// Old entries of the ledger are let go at this period, in milliseconds.
@@ -43,7 +44,7 @@ impl Loss {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn suspects(&self) -> MutexGuard<'_, HashSet<ObjectId>> {
+    pub(super) fn suspects(&self) -> MutexGuard<'_, HashSet<ObjectId>> {
         self.suspects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -137,6 +138,7 @@ pub(super) async fn run(
             let mut ledger = loss.ledger();
             ledger.sweep(clock.mono());
             owner.metrics.known.set(i64::try_from(ledger.len()).unwrap_or(i64::MAX));
+            owner.metrics.known_frames.set(i64::try_from(ledger.frames()).unwrap_or(i64::MAX));
             owner.metrics.known_bytes.set(i64::try_from(ledger.bytes()).unwrap_or(i64::MAX));
             if all { ledger.objects() } else { Vec::new() }
         };
@@ -146,7 +148,7 @@ pub(super) async fn run(
 
 impl RedisStore {
     /// Looks at every suspect; true if some could not be and must be looked at again.
-    async fn look_at_suspects(&self) -> bool {
+    pub(super) async fn look_at_suspects(&self) -> bool {
         let suspects: Vec<ObjectId> = self.loss.suspects().drain().collect();
         let mut rest = suspects.as_slice();
         while !rest.is_empty() {
@@ -157,12 +159,16 @@ impl RedisStore {
                 self.loss.suspects().extend(rest.iter().cloned());
                 return true;
             }
+            if !later.is_empty() {
+                self.metrics.bound_hit("looks_inflight_max");
+            }
             rest = later;
         }
         false
     }
 
     async fn look_at(&self, object: &ObjectId) -> Result<()> {
+        let _in_flight = InFlight::of(&self.metrics.looks);
         let Some(known) = self.loss.ledger().get(object).cloned() else { return Ok(()) };
         let keys = Keys::new(object);
         let asked = vec![keys.meta(), keys.log()];

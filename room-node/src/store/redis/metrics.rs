@@ -4,6 +4,10 @@ use prometheus::{IntCounter, IntCounterVec, IntGauge, Opts, Registry};
 
 use super::super::Error;
 use super::wire::Code;
+use crate::metrics::bounds_hit;
+
+/// Bounds that put work off to the next turn.
+const BOUNDS: [&str; 3] = ["bucket_entries_max", "reads_inflight_max", "looks_inflight_max"];
 
 #[derive(Debug)]
 pub(super) struct Metrics {
@@ -16,6 +20,13 @@ pub(super) struct Metrics {
     pub(super) unverified: IntCounter,
     /// Entries of a due index that no node of ours wrote.
     pub(super) foreign_due: IntCounter,
+    /// Bounds that put work off to the next turn.
+    pub(super) bounds_hit: IntCounterVec,
+    /// Reads of due buckets in flight.
+    pub(super) scans: IntGauge,
+    /// Objects looked at after a change of the primary, in flight.
+    pub(super) looks: IntGauge,
+    pub(super) known_frames: IntGauge,
     pub(super) known: IntGauge,
     pub(super) known_bytes: IntGauge,
 }
@@ -35,8 +46,17 @@ impl Metrics {
         let calls = Opts::new("roomring_store_calls_total", "Calls of Redis by function, result.");
         let calls = IntCounterVec::new(calls, &["function", "result"])?;
         registry.register(Box::new(calls.clone()))?;
+        let bounds_hit = bounds_hit(BOUNDS.map(|bound| (bound, 0)))?;
+        registry.register(Box::new(bounds_hit.clone()))?;
         Ok(Self {
             calls,
+            bounds_hit,
+            scans: gauge("roomring_store_inflight_scans", "Reads of due buckets in flight.")?,
+            looks: gauge("roomring_store_inflight_looks", "Objects being looked at for losses.")?,
+            known_frames: gauge(
+                "roomring_store_followed_frames",
+                "Frames kept to tell what was lost.",
+            )?,
             lost: counter("roomring_store_lost_acked_total", "Objects that lost stored events.")?,
             lost_events: counter("roomring_store_lost_events_total", "Stored events lost.")?,
             unverified: counter(
@@ -53,9 +73,13 @@ impl Metrics {
             )?,
             known_bytes: gauge(
                 "roomring_store_followed_bytes",
-                "Frames kept to tell what was lost.",
+                "Bytes of frames kept to tell what was lost.",
             )?,
         })
+    }
+
+    pub(super) fn bound_hit(&self, bound: &str) {
+        self.bounds_hit.with_label_values(&[bound]).inc();
     }
 
     pub(super) fn count(&self, function: &str, result: Result<Code, &Error>) {

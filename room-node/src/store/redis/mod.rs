@@ -11,6 +11,8 @@ mod metrics;
 mod scan;
 mod snapshot;
 mod state;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 use std::sync::Arc;

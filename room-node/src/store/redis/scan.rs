@@ -13,9 +13,10 @@ use super::super::{Due, Result};
 use super::due::{BUCKET_ENTRIES_MAX, Found, Memory, Pass};
 use super::wire::{Code, failed};
 use super::{CALL_MS, RedisStore, keys, wire};
+use crate::metrics::InFlight;
 
 /// Reads of buckets in flight at once.
-const READS_INFLIGHT_MAX: usize = 128;
+pub(super) const READS_INFLIGHT_MAX: usize = 128;
 
 #[derive(Debug)]
 pub(super) struct Scan {
@@ -98,6 +99,9 @@ impl RedisStore {
         after: Option<Due>,
     ) -> Result<Pass> {
         let buckets = self.scan.memory().begin_pass(owned, changed, now);
+        if buckets.len() > READS_INFLIGHT_MAX {
+            self.metrics.bound_hit("reads_inflight_max");
+        }
         let reads =
             stream::iter(buckets).map(|bucket| self.read_bucket(bucket, now, after.as_ref()));
         let reads: Vec<Read> = reads.buffer_unordered(READS_INFLIGHT_MAX).try_collect().await?;
@@ -112,6 +116,7 @@ impl RedisStore {
 
     /// Reads the due entries of a bucket after `from`, and when the next one is due.
     async fn read_bucket(&self, bucket: Bucket, now: Millis, from: Option<&Due>) -> Result<Read> {
+        let _in_flight = InFlight::of(&self.metrics.scans);
         // Where the bucket is read from its middle, its first entry is due already.
         let mut read =
             Read { bucket, found: Found::default(), first: from.map(|due| due.at), later: None };
@@ -138,6 +143,7 @@ impl RedisStore {
             offset += count;
         }
         read.found.more = true;
+        self.metrics.bound_hit("bucket_entries_max");
         let (_, later) = self.range(bucket, &format!("({}", now.0), 0, 1).await?;
         read.later = later.front().map(|due| due.at);
         Ok(read)

@@ -111,6 +111,19 @@ mod tests {
     }
 
     #[test]
+    fn a_manifest_of_more_chunks_than_a_snapshot_has_is_damage() {
+        let of = |chunks: usize| {
+            let chunks = u32::try_from(chunks).unwrap();
+            manifest(sealed::seal(&Manifest { bytes: 1, chunks, set: 7 }.encode_to_vec()))
+        };
+        assert_eq!(of(CHUNKS_MAX).unwrap().chunks as usize, CHUNKS_MAX);
+        let damaged = Err(Error::Damaged { what: "the manifest of a snapshot" });
+        assert_eq!(of(CHUNKS_MAX + 1), damaged);
+        // The largest snapshot has that many.
+        assert_eq!(pack(&state(SNAPSHOT_BYTES_MAX), 1).chunks.len(), CHUNKS_MAX);
+    }
+
+    #[test]
     fn small_snapshots_are_one_value() {
         let packed = pack(&state(1_000), 1);
         assert!(packed.chunks.is_empty() && packed.set.is_empty());
