@@ -71,6 +71,13 @@ pub trait Object: Sized + Send + 'static {
         false
     }
 
+    /// True if calls of this op are never refused for overload: they end something, or keep a
+    /// participant's place.
+    fn never_shed(op: &OpMeta) -> bool {
+        let _never = op;
+        false
+    }
+
     /// Decides one call. Pure: equal inputs give equal decisions.
     fn decide(
         &self,

@@ -139,6 +139,7 @@ fn start_host(
     let cluster = Arc::new(Member::new(Arc::clone(membership), Arc::clone(link)));
     let (of_host, of_rooms) = (config.host(), config.room());
     let host = Host::start(of_host, of_rooms, store, clock, me, cluster, registry)?;
+    host.watch_cpu(Arc::new(Machine));
     if let Some(limit_bytes) = Machine::limit_bytes() {
         host.watch_memory(limit_bytes, Arc::new(Machine));
     }

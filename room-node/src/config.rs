@@ -73,7 +73,20 @@ pub struct Config {
     pub due_page_max: usize,
     /// Longest sleep of the due scan, so that a missed nudge heals.
     pub due_scan_ms_max: u64,
+    /// Sheds when every call of a second waited longer in its mailbox; 0 for never.
+    pub shed_queue_age_ms: u64,
+    /// Sheds when the process uses more of the processors it may use, in percent; 0 for never.
+    pub shed_cpu_percent: u64,
+    /// Sheds when one in a hundred calls of the store takes longer; 0 for never.
+    pub shed_store_p99_ms: u64,
 }
+
+/// Calls that all wait this long arrive faster than they are decided (cluster 2.10).
+pub const QUEUE_AGE_MS: u64 = 100;
+/// Of the processors this process may use: the rest is for what it cannot refuse.
+pub const CPU_PERCENT: u64 = 90;
+/// Far above a round trip to a store that keeps up, far below the deadline of a call.
+pub const STORE_P99_MS: u64 = 250;
 
 impl Default for Config {
     fn default() -> Self {
@@ -112,6 +125,9 @@ impl Default for Config {
             timer_wakes_per_second: 2_000,
             due_page_max: 64,
             due_scan_ms_max: 1_000,
+            shed_queue_age_ms: QUEUE_AGE_MS,
+            shed_cpu_percent: CPU_PERCENT,
+            shed_store_p99_ms: STORE_P99_MS,
         }
     }
 }

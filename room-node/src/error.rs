@@ -17,6 +17,16 @@ pub(crate) const fn overloaded(what: &'static str) -> Reject {
 /// A full queue drains within a few appends; half a second spreads the retries.
 const OVERLOADED_RETRY_MS: u64 = 500;
 
+/// The node has more to do than it can, and this kind of call is refused until it has caught up.
+/// Nothing ran.
+pub(crate) const fn shedding() -> Reject {
+    let what = "This server has more to do than it can; wait `retryAfterMs` and call again.";
+    Reject::new(Class::Overloaded, "overloaded", what, true).retry_after(SHEDDING_RETRY_MS)
+}
+
+/// What is refused changes once a second; two of them spread the retries.
+const SHEDDING_RETRY_MS: u64 = 2_000;
+
 /// The object cannot be reached now. Nothing was changed.
 pub(crate) const fn unavailable() -> Reject {
     Reject::new(

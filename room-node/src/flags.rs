@@ -52,6 +52,9 @@ pub struct Config {
     pub stub_to_cold_ms: u64,
     pub agent_lease_ms: u64,
     pub empty_room_ms: u64,
+    pub shed_queue_age_ms: u64,
+    pub shed_cpu_percent: u64,
+    pub shed_store_p99_ms: u64,
     pub mcp_longpoll_enabled: bool,
     pub room_apps_enabled: bool,
     /// The catalog of `--room-apps FILE`; empty without one.
@@ -77,6 +80,9 @@ impl Config {
             wait_active_period_ms: self.wait_active_period_ms,
             wait_burst: self.wait_burst,
             hold_ms_max: self.hold_ms_max,
+            shed_queue_age_ms: self.shed_queue_age_ms,
+            shed_cpu_percent: self.shed_cpu_percent,
+            shed_store_p99_ms: self.shed_store_p99_ms,
             ..defaults
         }
     }
@@ -150,6 +156,9 @@ fn blank() -> Config {
         stub_to_cold_ms: 0,
         agent_lease_ms: 0,
         empty_room_ms: 0,
+        shed_queue_age_ms: 0,
+        shed_cpu_percent: 0,
+        shed_store_p99_ms: 0,
         mcp_longpoll_enabled: false,
         room_apps_enabled: false,
         room_apps: Vec::new(),

@@ -94,6 +94,10 @@ pub struct Metrics {
     pub memory_used: IntGauge,
     /// Stubs released because memory was short.
     pub pressure_stubs: IntCounter,
+    /// What is refused for overload: 0 nothing, 1 wakes, 2 polls and reads, too, 3 writes, too.
+    pub shed_level: IntGauge,
+    /// Calls refused for overload, by kind.
+    pub shed_calls: IntCounterVec,
 }
 
 impl Metrics {
@@ -154,6 +158,8 @@ impl Metrics {
             cut_off: make.gauge(CUT_OFF)?,
             memory_used: make.gauge(MEMORY_USED)?,
             pressure_stubs: make.counter(PRESSURE_STUBS)?,
+            shed_level: make.gauge(SHED_LEVEL)?,
+            shed_calls: make.counters(SHED_CALLS, "kind", &["wake", "poll", "write"])?,
         })
     }
 
@@ -262,6 +268,12 @@ const CUT_OFF: Named =
 const MEMORY_USED: Named = ("roomring_memory_used_bytes", "Resident memory of the process.");
 const PRESSURE_STUBS: Named =
     ("roomring_memory_released_stubs_total", "Sleeping objects released because memory was short.");
+const SHED_LEVEL: Named = (
+    "roomring_node_shed_level",
+    "What is refused for overload: 1 wakes, 2 polls and reads, 3 writes.",
+);
+const SHED_CALLS: Named =
+    ("roomring_node_shed_calls_total", "Calls refused for overload, by kind.");
 
 /// The bounds that are counted, by the names of `docs/bounds.md`.
 const BOUNDS: [&str; 18] = [
@@ -366,6 +378,8 @@ mod tests {
         "roomring_node_lease_lapses_total",
         "roomring_node_leased",
         "roomring_node_not_owner_total",
+        "roomring_node_shed_calls_total",
+        "roomring_node_shed_level",
         "roomring_node_view_waits_total",
         "roomring_parked_held_calls",
         "roomring_room_creations_total",

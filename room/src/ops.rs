@@ -41,6 +41,16 @@ pub struct Op {
     pub tool: Option<&'static ToolText>,
 }
 
+/// Calls that an overloaded node takes all the same: they free something, or say that a human or a
+/// resident is still there.
+pub(crate) static NEVER_SHED: [&OpMeta; 5] = [
+    &agent::leave_room::META,
+    &human::leave::META,
+    &human::presence::META,
+    &human::app_host_detach::META,
+    &resident::heartbeat::META,
+];
+
 macro_rules! ops {
     ($($audience:ident :: $op:ident),* $(,)?) => {
         /// Every op.

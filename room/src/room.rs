@@ -65,6 +65,10 @@ impl Object for Room {
         call.attempt > 1 && call.caller.participant().is_some_and(known)
     }
 
+    fn never_shed(op: &OpMeta) -> bool {
+        ops::NEVER_SHED.iter().any(|meta| meta.name == op.name)
+    }
+
     fn decide(&self, cx: &Cx<'_>, call: &Call<'_>) -> Decision {
         self.told(cx, ops::decide(&self.state, cx, call))
     }
@@ -127,5 +131,21 @@ impl Object for Room {
 
     fn decode_snapshot(id: &ObjectId, schema: u32, bytes: &[u8]) -> Result<Self, CodecError> {
         Ok(Self { state: codec::decode_snapshot(id, schema, bytes)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaving_and_staying_are_never_refused_for_overload() {
+        let never = |name| Room::never_shed(Room::op(name).unwrap());
+        for name in ["leave_room", "leave_human", "human_presence", "app_host_detach"] {
+            assert!(never(name), "{name}");
+        }
+        for name in ["send_text", "join_room", "wait_for_events", "room_info", "join_human"] {
+            assert!(!never(name), "{name}");
+        }
     }
 }

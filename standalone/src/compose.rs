@@ -18,7 +18,7 @@ use proto::v1::room_node_client::RoomNodeClient;
 use room::Room;
 use room_node::clock::Clock;
 use room_node::cluster::Alone;
-use room_node::host::Host;
+use room_node::host::{Host, Machine};
 use room_node::store::embedded::{Embedded, OpenError, Options};
 use room_node::store::memory::Memory;
 use room_node::store::{Incarnation, Store};
@@ -92,6 +92,7 @@ pub async fn start(config: &Config) -> Result<Running, StartError> {
     let (of_host, of_rooms) = (settings::host(config), settings::room(config));
     let alone = Arc::new(Alone::default());
     let host = Host::<Room>::start(of_host, of_rooms, store, clock, me, alone, &registry)?;
+    host.watch_cpu(Arc::new(Machine));
     // The service bounds its messages; in one process a second bound has nothing to add.
     let node = RoomNodeClient::new(room_node::rpc::service(host.clone()))
         .max_decoding_message_size(usize::MAX)

@@ -48,6 +48,9 @@ pub fn host(config: &Config) -> room_node::config::Config {
         wait_active_period_ms: config.wait_active_period_ms,
         wait_burst: config.wait_burst,
         hold_ms_max: config.hold_ms_max,
+        shed_queue_age_ms: config.shed_queue_age_ms,
+        shed_cpu_percent: config.shed_cpu_percent,
+        shed_store_p99_ms: config.shed_store_p99_ms,
         ..defaults
     }
 }
@@ -96,7 +99,13 @@ mod tests {
         };
         let shown = |part: &dyn std::fmt::Debug| format!("{part:#?}");
         assert_eq!(shown(&gateway(&config)), shown(&gateway::config::Config::default()));
-        assert_eq!(shown(&host(&config)), shown(&room_node::config::Config::default()));
+        // One process has nobody who would serve better (decision 0017).
+        let of_host = room_node::config::Config {
+            shed_cpu_percent: 0,
+            shed_store_p99_ms: 0,
+            ..room_node::config::Config::default()
+        };
+        assert_eq!(shown(&host(&config)), shown(&of_host));
         assert_eq!(shown(&room(&config)), shown(&room::Settings::default()));
     }
 }

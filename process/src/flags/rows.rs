@@ -135,6 +135,10 @@ macro_rules! row {
         $crate::row!(@number $config, empty_room_ms, "empty-room-ms", "MS", "1800000", PERIOD)
             .help("An empty room is kept this long, then deleted.")
     };
+    ($config:ty, shed_queue_age_ms) => {
+        $crate::row!(@number $config, shed_queue_age_ms, "shed-queue-age-ms", "MS", "100", THRESHOLD)
+            .help("Refuse calls, polls first and writes last, while every call waits longer than this\n      for its turn; 0 never.")
+    };
     ($config:ty, mcp_longpoll_enabled) => {
         $crate::row!(@boolean $config, mcp_longpoll_enabled, "mcp-longpoll-enabled", "false")
             .seed("MCP_LONGPOLL_ENABLED")

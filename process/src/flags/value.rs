@@ -43,6 +43,10 @@ pub const BURST: Limits = Limits { min: 1, max: 100 };
 pub const PRE_STOP: Limits = Limits { min: 0, max: 60_000 };
 /// The contract's bound of a held wait (ours 9), in milliseconds.
 pub const HOLD: Limits = Limits { min: 0, max: 25_000 };
+/// A time above which something happens, in milliseconds; 0 for never.
+pub const THRESHOLD: Limits = Limits { min: 0, max: MS_MAX };
+/// A part, in percent; 0 for never.
+pub const PERCENT: Limits = Limits { min: 0, max: 100 };
 pub const COUNT: Limits = Limits { min: 1, max: 100_000_000 };
 /// Below 1 KiB not even a handshake fits; above 64 MiB one body could starve the process. Bytes.
 pub const BODY: Limits = Limits { min: 1024, max: 64 * 1024 * 1024 };

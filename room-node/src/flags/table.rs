@@ -1,6 +1,6 @@
 //! The table of flags: those of this program alone, and the rows it shares with others.
 
-use process::flags::value::{self, PERIOD};
+use process::flags::value::{self, PERCENT, PERIOD, THRESHOLD};
 use process::flags::{Flag, flag};
 use process::row;
 
@@ -45,6 +45,15 @@ pub(super) const FLAGS: &[Flag<Config>] = &[
     row!(Config, stub_to_cold_ms),
     row!(Config, agent_lease_ms),
     row!(Config, empty_room_ms),
+    row!(Config, shed_queue_age_ms),
+    flag("shed-cpu-percent", "N", "90", |config: &mut Config, text, _| {
+        value::number(text, PERCENT).map(|percent| config.shed_cpu_percent = percent)
+    })
+    .help("The same, but never of writes, while this process uses more of the processors it may\n      use; 0 never."),
+    flag("shed-store-p99-ms", "MS", "250", |config: &mut Config, text, _| {
+        value::number(text, THRESHOLD).map(|ms| config.shed_store_p99_ms = ms)
+    })
+    .help("The same while more than one in a hundred answers of Redis takes longer; 0 never."),
     row!(Config, mcp_longpoll_enabled),
     row!(Config, room_apps_enabled),
     row!(Config, room_apps),

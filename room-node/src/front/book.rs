@@ -85,6 +85,12 @@ impl Book {
         }
     }
 
+    /// Whether a participant has not begun a wait for so long, or was never heard of.
+    pub(crate) fn is_late(&mut self, who: ParticipantId, now: Mono, ms: u64) -> bool {
+        let late = |cadence: &mut Cadence| cadence.pending == 0 && now.since(cadence.start) >= ms;
+        self.find(who).is_none_or(late)
+    }
+
     fn find(&mut self, who: ParticipantId) -> Option<&mut Cadence> {
         self.entries.iter_mut().find(|(known, _)| *known == who).map(|(_, cadence)| cadence)
     }
@@ -147,5 +153,20 @@ mod tests {
         let (admission, pass) = book.admit(rule, ParticipantId(1), RequestId(1), now, 2);
         assert_eq!(admission, Admission::Admitted);
         assert_eq!(book.settle(rule, ParticipantId(1), pass.ticket, Some(Poll::News), now), 2_000);
+    }
+
+    #[test]
+    fn who_has_not_waited_for_long_is_late_and_so_is_a_stranger() {
+        let rule = Rule { active_period_ms: 2_000, period_ms: 10_000, burst: 3 };
+        let mut book = Book::new(IntGauge::new("a", "b").unwrap());
+        let one = ParticipantId(1);
+        assert!(book.is_late(one, Mono(1_000), 30_000));
+        book.join(one, Mono(1_000), 2);
+        assert!(!book.is_late(one, Mono(30_999), 30_000));
+        assert!(book.is_late(one, Mono(31_000), 30_000));
+        let (_, pass) = book.admit(rule, one, RequestId(1), Mono(31_000), 2);
+        assert!(!book.is_late(one, Mono(90_000), 30_000), "it is being held");
+        book.settle(rule, one, pass.ticket, Some(Poll::Quiet), Mono(90_000));
+        assert!(book.is_late(one, Mono(90_000), 30_000));
     }
 }

@@ -120,6 +120,9 @@ impl<O: Object> Inner<O> {
             AtStub::InDoubt(fence) => return Begun::InDoubt(fence, pending),
             AtStub::Wake => {}
         }
+        if let Err(reject) = self.spared_wait(&mut shard, &pending.request, who) {
+            return Begun::Ended(Response::refused(reject));
+        }
         let (entry, pass) = match self.admit(&mut shard, &mut pending, who) {
             Ok(admitted) => admitted,
             Err(refused) => return Begun::Ended(*refused),

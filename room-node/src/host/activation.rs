@@ -155,7 +155,7 @@ async fn claim<O: Object>(
     let mut lapsed = false;
     let give_up = host.clock.mono().plus(host.config.claim_ms_max);
     loop {
-        match host.store.claim(request.clone(), host.clock.now()).await {
+        match host.timed(host.store.claim(request.clone(), host.clock.now())).await {
             Ok(claimed) => {
                 let label = if lapsed { "lapsed" } else { "granted" };
                 host.metrics.claims.with_label_values(&[label]).inc();
@@ -244,6 +244,7 @@ fn fold<O: Object>(
         ask_parked: false,
         heard: Vec::new(),
         commanded: host.clock.mono(),
+        loaded: host.clock.now(),
         due_not_before: Millis(0),
         due_backoff_ms: 0,
         for_poll: false,

@@ -216,6 +216,7 @@ fn gather<O: Object>(host: &Inner<O>, entry: &Active, live: &mut Live<O>) -> Gat
         config: &host.config,
         metrics: &host.metrics,
         subscribers: &host.subscribers,
+        gate: &host.gate,
         id: &entry.id,
         now: host.clock.now(),
     };

@@ -87,7 +87,7 @@ pub(crate) async fn repeat<'a, O: Object>(
 ) -> store::Result<()> {
     let give_up = host.clock.mono().plus(host.config.in_doubt_ms_max);
     loop {
-        match call().await {
+        match host.timed(call()).await {
             Err(store::Error::Unknown { .. }) if host.clock.mono() < give_up => {
                 host.clock.sleep_until(host.clock.mono().plus(RESOLVE_PAUSE_MS)).await;
             }
@@ -155,7 +155,7 @@ fn append_of<O: Object>(
 }
 
 async fn append_once<O: Object>(host: &Inner<O>, live: &mut Live<O>, append: Append) -> Landed {
-    match Landed::from(host.store.append(append.clone()).await) {
+    match Landed::from(host.timed(host.store.append(append.clone())).await) {
         Landed::Unknown => {
             let fence = &mut live.fence;
             let give_up = host.clock.instant(host.clock.mono().plus(host.config.in_doubt_ms_max));

@@ -19,6 +19,9 @@ impl<O: Object> Inner<O> {
         if let Some(who) = request.caller.participant().filter(|_| request.op.wait) {
             return self.wait(request, who).await;
         }
+        if let Err(reject) = self.spared(&request) {
+            return Response::refused(reject);
+        }
         let object = request.object.clone();
         let verdict = match self.put_blob(&request).await {
             Ok(blob) => self.submit(request, blob).await,

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use object::Object;
 
-use super::Inner;
 use super::directory::Active;
 use super::live::Live;
+use super::{Inner, shed};
 use crate::clock::Mono;
 use crate::error;
 use crate::store::{self, Fence};
@@ -64,11 +64,13 @@ impl<O: Object> Inner<O> {
     pub(super) async fn run_guard(self: Arc<Self>) {
         let mut held = true;
         let mut reached = Reached::new();
+        let mut load = shed::Watch::new(self.clock.mono());
         loop {
             tokio::select! {
                 () = self.dead.cancelled() => return,
                 () = self.clock.sleep_until(self.clock.mono().plus(LOOK_MS)) => {}
             }
+            self.look_at_load(&mut load);
             let holds = self.cluster.is_leased();
             if held && !holds {
                 self.metrics.lease_lapses.inc();

@@ -7,6 +7,7 @@ use object::{
 use super::batch::{Batch, Parked};
 use super::call::Pending;
 use super::mailbox::{Mailbox, Message};
+use super::shed::Gate;
 use super::subscribers::Subscribers;
 use super::trouble::jittered;
 use crate::clock::Mono;
@@ -38,6 +39,8 @@ pub(super) struct Live<O> {
     pub(super) heard: Vec<(ParticipantId, u64)>,
     /// When the last command was decided.
     pub(super) commanded: Mono,
+    /// When it was read back: what calls waited for that is no waiting in a queue.
+    pub(super) loaded: Millis,
     /// A due handler that achieved nothing is not asked again before this time.
     pub(super) due_not_before: Millis,
     pub(super) due_backoff_ms: u64,
@@ -55,6 +58,7 @@ pub(super) struct Env<'a, O: Object> {
     pub(super) config: &'a Config,
     pub(super) metrics: &'a Metrics,
     pub(super) subscribers: &'a Subscribers,
+    pub(super) gate: &'a Gate,
     pub(super) id: &'a ObjectId,
     pub(super) now: Millis,
 }
@@ -102,6 +106,7 @@ impl<O: Object> Live<O> {
             return;
         }
         self.ask_parked(env, batch, current);
+        let (mut taken, mut age_min_ms) = (0, u64::MAX);
         while !batch.destroy {
             if let Some(bound) = batch.full(env.config) {
                 if !mailbox.is_empty() {
@@ -113,6 +118,8 @@ impl<O: Object> Live<O> {
             match message {
                 Message::Call(call) => {
                     env.metrics.mailbox_calls.dec();
+                    taken += 1;
+                    age_min_ms = age_min_ms.min(env.now.since(call.came.max(self.loaded)));
                     self.decide(env, batch, current, call, None);
                 }
                 Message::Disconnect { participant, connection } => {
@@ -123,6 +130,9 @@ impl<O: Object> Live<O> {
                     let _none = batch.absorb(self, decision, env.now, env.config.lease_step_ms);
                 }
             }
+        }
+        if taken > 0 {
+            env.gate.took(taken, age_min_ms);
         }
     }
 

@@ -9,6 +9,7 @@ mod actor;
 mod batch;
 mod call;
 mod commit;
+mod cpu;
 #[cfg(test)]
 mod crowd;
 mod directory;
@@ -25,6 +26,7 @@ mod mailbox;
 mod memory;
 mod pressure;
 mod rest;
+mod shed;
 mod sleep;
 mod subscribers;
 mod timers;
@@ -42,6 +44,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::call::{Elsewhere, Request, Response, Success};
 pub(crate) use self::call::{Pending, Verdict};
 pub(crate) use self::commit::repeat;
+pub use self::cpu::CpuUse;
 pub(crate) use self::directory::{Active, Cause, Held, PassKey, Shard};
 pub(crate) use self::guard::Checked;
 pub use self::leave::{DRAIN_MS, DRAIN_RELEASE_MS, PARK_MS_MAX};
@@ -51,6 +54,7 @@ pub use self::subscribers::{Notice, Queued, Sink};
 use self::activation::Exact;
 use self::directory::Directory;
 use self::mailbox::Message;
+use self::shed::Gate;
 use self::subscribers::Subscribers;
 use self::tokens::Tokens;
 use self::wheel::Wheel;
@@ -101,6 +105,7 @@ pub(crate) struct Inner<O: Object> {
     pub(crate) subscribers: Subscribers,
     pub(crate) rule: Rule,
     pub(crate) projections: Projections,
+    gate: Gate,
     wheel: Wheel,
     wakes: Tokens,
     stub_claims: Tokens,
@@ -133,6 +138,7 @@ impl<O: Object> Host<O> {
         let inner = Arc::new(Inner {
             rule: Rule::of(&config),
             projections: Projections::default(),
+            gate: Gate::new(&config),
             wheel: Wheel::default(),
             wakes: Tokens::new(config.wakes_per_second, clock.mono()),
             stub_claims: Tokens::new(config.stub_claims_per_second, clock.mono()),

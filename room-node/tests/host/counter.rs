@@ -10,7 +10,7 @@ const fn op(name: &'static str, activation: Activation, wait: bool) -> OpMeta {
         address: Address::Handle,
         activation,
         audience: Audience::Agent,
-        read_only: false,
+        read_only: matches!(activation, Activation::Peek),
         minted: Minted::Nothing,
         guard: Guard::Call(1),
         wait,
@@ -104,6 +104,10 @@ impl Object for Counter {
 
     fn occupied(_call: &Call<'_>) -> Reject {
         Reject::new(Class::Conflict, "counter_exists", "The counter exists.", false)
+    }
+
+    fn never_shed(op: &OpMeta) -> bool {
+        op.name == "leave"
     }
 
     fn decide(&self, cx: &Cx<'_, Settings>, call: &Call<'_>) -> Answer {

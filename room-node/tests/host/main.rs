@@ -20,6 +20,7 @@ mod link;
 mod pressure;
 mod rig;
 mod room;
+mod shed;
 mod sleep;
 mod takeover;
 mod timers;

@@ -57,6 +57,7 @@ fn the_defaults_are_those_of_the_contract() {
         stub_to_cold_ms: 600_000,
         agent_lease_ms: 90_000,
         empty_room_ms: 1_800_000,
+        shed_queue_age_ms: 100,
         room_apps_enabled: true,
         log: "info".to_owned(),
         ..blank()
