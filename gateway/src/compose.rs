@@ -7,14 +7,16 @@ use std::time::Duration;
 
 use membership::{WatchError, Watcher, Watching};
 use process::banner;
+use process::flags::tls::Pems;
 use process::run::Service;
+use process::tls::{self, Links, TlsError};
 use prometheus::Registry;
 use redis_link::{Library, RedisLink};
 use tokio::net::TcpListener;
 
 use crate::flags::{Config, PROGRAM};
 use crate::handle::{KeyFileError, KeyRing};
-use crate::upstream::channel::{self, Tls};
+use crate::upstream::channel;
 use crate::{Cluster, Gateway, Peering, Ports, clock, handle};
 
 /// Longest time answers in flight may take to leave, from when idle connections are closed.
@@ -35,6 +37,10 @@ pub enum StartError {
     Redis(#[from] redis_link::OpenError),
     #[error("cannot follow the view of the cluster")]
     Watch(#[from] WatchError),
+    #[error("the certificates cannot be used; correct --tls-cert, --tls-key and --tls-ca")]
+    Tls(#[from] TlsError),
+    #[error("a metric's name is taken")]
+    Metrics(#[from] prometheus::Error),
     #[error("cannot start the gateway")]
     Gateway(#[from] crate::StartError),
 }
@@ -74,7 +80,7 @@ pub async fn start(config: &Config) -> Result<Running, StartError> {
         views: watcher.subscribe(),
         refresh: Arc::new(move |at_least| refreshed.refresh(at_least)),
         channel: channel::Settings {
-            tls: config.tls.is_given().then(|| Arc::new(Tls::from(&config.tls))),
+            tls: config.tls.is_given().then(|| links(&config.tls, &registry)).transpose()?,
             ..channel::Settings::default()
         },
     };
@@ -112,6 +118,14 @@ impl Service for Running {
     async fn drain(self) -> bool {
         self.gateway.drain(clock::now() + self.drain_max).await
     }
+}
+
+/// Links with certificates, whose files are followed.
+fn links(pems: &Pems, registry: &Registry) -> Result<Arc<Links>, StartError> {
+    let links = Arc::new(Links::new(pems)?);
+    links.register(registry)?;
+    tokio::spawn(tls::follow(Arc::clone(&links), pems.clone(), tls::RELOAD_PERIOD));
+    Ok(links)
 }
 
 async fn bind(flag: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {

@@ -14,13 +14,13 @@ use std::time::Duration;
 use process::flags::tls::Pems;
 use process::flags::value::{AppEntry, LogFormat};
 use process::flags::{Check, Program, Source, value};
+use process::tls::Links;
 use redis_link::{Durability, Endpoint};
 
 use crate::client_addr::Cidr;
 use crate::config;
 use crate::handle::KeyRing;
 use crate::region::Regions;
-use crate::upstream::channel::Tls;
 
 /// `roomring-gateway` to its operator.
 pub const PROGRAM: Program<Config> = Program {
@@ -155,8 +155,8 @@ fn relations(config: &mut Config, check: &mut Check<'_>) {
 /// Links to other processes: certificates, and what other regions need.
 fn of_regions(config: &Config, check: &mut Check<'_>) {
     let usable = config.tls.relate(check);
-    if usable && let Err(error) = Tls::from(&config.tls).check() {
-        check.mistake(format!("--tls-cert, --tls-key, --tls-ca: {error}"));
+    if usable && let Err(error) = Links::new(&config.tls) {
+        check.mistake(format!("--tls-cert, --tls-key, --tls-ca: they cannot be used: {error}"));
     }
     let others = config.regions.as_ref().map_or(0, |regions| regions.others().count());
     if others > 0 && !check.is_set("peer-listen") {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use object::RequestId;
+use process::tls::Links;
 use proto::v1;
 use proto::v1::room_node_server::{RoomNode, RoomNodeServer};
 use room::catalog::Tool;
@@ -23,8 +24,7 @@ use crate::call::{Origin, Outcome, Pipeline, ToolCall};
 use crate::client_addr::ClientAddr;
 use crate::clock;
 use crate::error::Refusal;
-use crate::running::StartError;
-use crate::upstream::channel::{MESSAGE_BYTES_MAX, Tls};
+use crate::upstream::channel::MESSAGE_BYTES_MAX;
 
 /// Calls of one stream under way at once; more are answered `overloaded`.
 pub(crate) const RELAYED_CALLS_MAX: usize = 4_096;
@@ -68,23 +68,21 @@ pub(crate) fn service(
 /// Serves peers that show a certificate until `stop`, then lets their calls finish.
 pub(crate) fn serve(
     listener: TcpListener,
-    tls: &Tls,
+    tls: &Arc<Links>,
     pipeline: Arc<Pipeline>,
     stop: CancellationToken,
-) -> Result<JoinHandle<()>, StartError> {
+) -> JoinHandle<()> {
     let service = service(pipeline, room::catalog::tools(), stop.clone());
     let server = Server::builder()
-        .tls_config(tls.server())
-        .map_err(StartError::Tls)?
         .http2_keepalive_interval(Some(KEEP_ALIVE))
         .http2_keepalive_timeout(Some(KEEP_ALIVE));
-    Ok(tokio::spawn(async move {
-        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let incoming = tls.incoming(TcpIncoming::from(listener).with_nodelay(Some(true)));
+    tokio::spawn(async move {
         let served = server.serve_with_incoming_shutdown(service, incoming, stop.cancelled_owned());
         if let Err(error) = served.await {
             tracing::error!(%error, "gateways of other regions are not served any more");
         }
-    }))
+    })
 }
 
 type Answers = mpsc::Sender<Result<v1::Down, Status>>;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use membership::Now;
 use process::admin::Admin;
+use process::tls::Links;
 use prometheus::Registry;
 use proto::v1::room_node_client::RoomNodeClient;
 use tokio::net::TcpListener;
@@ -24,7 +25,7 @@ use crate::metrics::Metrics;
 use crate::region::Regions;
 use crate::relay;
 use crate::routing::{Dial, Peers, Refresh, Routes};
-use crate::upstream::channel::{self, Tls};
+use crate::upstream::channel;
 use crate::upstream::{Transport, Upstream};
 
 /// Why a gateway does not start.
@@ -42,8 +43,6 @@ pub enum StartError {
         "other regions are only reached with certificates: give --tls-cert, --tls-key, --tls-ca"
     )]
     PeersWithoutTls,
-    #[error("the certificates cannot be used; correct --tls-cert, --tls-key and --tls-ca")]
-    Tls(#[source] tonic::transport::Error),
     #[error("the regions file was read for another region than --region")]
     OtherRegion,
 }
@@ -129,7 +128,7 @@ pub struct Peering {
 struct Abroad {
     peers: Peers,
     listener: TcpListener,
-    tls: Arc<Tls>,
+    tls: Arc<Links>,
 }
 
 impl Abroad {
@@ -239,8 +238,7 @@ async fn serve_over(
     ));
     let (stop, end) = (CancellationToken::new(), CancellationToken::new());
     let relay = entry
-        .map(|(listener, tls)| relay::serve(listener, &tls, Arc::clone(&pipeline), stop.clone()))
-        .transpose()?;
+        .map(|(listener, tls)| relay::serve(listener, &tls, Arc::clone(&pipeline), stop.clone()));
     let admin = admin(Arc::clone(&pipeline), &edge, metrics, registries);
     let admin = tokio::spawn(admin.serve(ports.admin_listener, end.clone()));
     let edge = tokio::spawn(serve(ports.listener, edge, stop.clone()));

@@ -114,7 +114,7 @@ async fn serve(service: impl Service, signals: &mut Signals) -> Result<(), Box<d
 }
 
 /// An error with its causes, on one line. A cause that the error has told itself is not repeated.
-fn chain(error: &dyn Error) -> String {
+pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

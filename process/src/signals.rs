@@ -28,7 +28,7 @@ impl Signals {
 
     /// Resolves at the next SIGTERM or SIGINT, and at a SIGHUP that closes the terminal. A SIGHUP
     /// without a terminal is a service manager's or an operator's "read again", and nothing needs
-    /// it: the key file is followed anyway.
+    /// it: keys and certificates are followed anyway.
     pub async fn next(&mut self) {
         loop {
             tokio::select! {
@@ -38,7 +38,7 @@ impl Signals {
                     if std::io::stderr().is_terminal() {
                         return;
                     }
-                    tracing::info!("sighup: nothing to do, handle keys are read again by themselves");
+                    tracing::info!("sighup: nothing to do, keys and certificates are read again by themselves");
                 }
             }
         }

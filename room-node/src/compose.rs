@@ -9,7 +9,9 @@ use membership::{Incarnation, JoinError, Membership, Standing, Terms, TermsError
 use object::{Millis, Object as _};
 use process::admin::Admin;
 use process::banner;
+use process::flags::tls::Pems;
 use process::run::Service;
+use process::tls::{self, Links, TlsError};
 use prometheus::Registry;
 use redis_link::{Library, RedisLink};
 use room::Room;
@@ -40,10 +42,10 @@ pub enum StartError {
     NoRedis,
     #[error("cannot listen on {address} (--{flag})")]
     Listen { flag: &'static str, address: SocketAddr, source: std::io::Error },
-    #[error("the certificates cannot be used; correct --tls-cert, --tls-key, --tls-ca: {0}")]
-    Tls(String),
-    #[error("gateways cannot be served")]
-    Serve(#[source] tonic::transport::Error),
+    #[error("the certificates cannot be used; correct --tls-cert, --tls-key and --tls-ca")]
+    Tls(#[from] TlsError),
+    #[error("a metric's name is taken")]
+    Metrics(#[from] prometheus::Error),
     #[error("a listener has no address")]
     Listener(#[from] std::io::Error),
     #[error("no randomness: {0}")]
@@ -83,12 +85,11 @@ pub struct Running {
 pub async fn start(config: &Config) -> Result<Running, StartError> {
     let endpoint = config.redis_url.clone().ok_or(StartError::NoRedis)?;
     let terms = Terms::new(config.node_ttl_ms, config.node_heartbeat_ms)?;
-    let tls = config.tls.is_given().then(|| serve::tls_of(&config.tls));
-    let tls = tls.transpose().map_err(StartError::Tls)?;
     let listener = bind("listen", config.listen).await?;
     let admin_listener = bind("admin-listen", config.admin_listen).await?;
     let (listen, admin_listen) = (listener.local_addr()?, admin_listener.local_addr()?);
     let registry = Registry::new();
+    let links = config.tls.is_given().then(|| links(&config.tls, &registry)).transpose()?;
     let of_redis = redis_link::Settings {
         node_ttl_ms: config.node_ttl_ms,
         ..redis_link::Settings::new(endpoint, config.durability, LIBRARIES)
@@ -105,8 +106,7 @@ pub async fn start(config: &Config) -> Result<Running, StartError> {
     let clock = Clock::following(kept.as_ref());
     let host = start_host(config, clock, &membership, &link, &registry)?;
     let (stop, end) = (CancellationToken::new(), CancellationToken::new());
-    let server =
-        serve::serve(host.clone(), listener, tls, stop.clone()).map_err(StartError::Serve)?;
+    let server = serve::serve(host.clone(), listener, links.as_ref(), stop.clone());
     let admin = admin(registry, link, Arc::clone(&membership), host.clone());
     tokio::spawn(admin.serve(admin_listener, end.clone()));
     tracing::info!(
@@ -209,6 +209,14 @@ impl Running {
         self.end.cancel();
         false
     }
+}
+
+/// Links with certificates, whose files are followed.
+fn links(pems: &Pems, registry: &Registry) -> Result<Arc<Links>, StartError> {
+    let links = Arc::new(Links::new(pems)?);
+    links.register(registry)?;
+    tokio::spawn(tls::follow(Arc::clone(&links), pems.clone(), tls::RELOAD_PERIOD));
+    Ok(links)
 }
 
 async fn bind(flag: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {

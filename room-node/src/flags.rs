@@ -12,9 +12,10 @@ use membership::{Incarnation, Terms};
 use process::flags::tls::Pems;
 use process::flags::value::{AppEntry, LogFormat};
 use process::flags::{Check, Program};
+use process::tls::Links;
 use redis_link::{Durability, Endpoint};
 
-use crate::{config, serve};
+use crate::config;
 
 /// `roomring-node` to its operator.
 pub const PROGRAM: Program<Config> = Program {
@@ -125,7 +126,7 @@ fn relations(config: &mut Config, check: &mut Check<'_>) {
         );
     }
     if config.tls.relate(check)
-        && let Err(error) = serve::tls_of(&config.tls)
+        && let Err(error) = Links::new(&config.tls)
     {
         check.mistake(format!("--tls-cert, --tls-key, --tls-ca: they cannot be used: {error}"));
     }

@@ -2,16 +2,16 @@
 
 mod place;
 
-use std::error::Error as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use object::Object;
-use process::flags::tls::Pems;
+use process::tls::Links;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
-use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 
 use crate::host::Host;
 use crate::rpc;
@@ -29,44 +29,33 @@ const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(4);
 const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 
-/// The configuration of a server that turns away whoever shows no certificate; checked.
-///
-/// # Errors
-/// What cannot be used.
-pub fn tls_of(pems: &Pems) -> Result<ServerTlsConfig, String> {
-    let identity = Identity::from_pem(&pems.certificate, &pems.key);
-    let authority = Certificate::from_pem(&pems.authority);
-    let config = ServerTlsConfig::new().identity(identity).client_ca_root(authority);
-    match Server::builder().tls_config(config.clone()) {
-        Ok(_) => Ok(config),
-        Err(error) => Err(error.source().map_or_else(|| error.to_string(), ToString::to_string)),
-    }
-}
-
 /// Serves the host until `stop`; then no new streams, and the end comes with the last of them.
 pub fn serve<O: Object>(
     host: Host<O>,
     listener: TcpListener,
-    tls: Option<ServerTlsConfig>,
+    tls: Option<&Arc<Links>>,
     stop: CancellationToken,
-) -> Result<JoinHandle<Result<(), tonic::transport::Error>>, tonic::transport::Error> {
+) -> JoinHandle<Result<(), tonic::transport::Error>> {
     let counted = host.clone();
     let incoming = place::bounded(
         TcpIncoming::from(listener).with_nodelay(Some(true)),
         CONNECTIONS_MAX,
         move || counted.metrics().bound_hit("connections_max"),
     );
-    let server = match tls {
-        Some(tls) => Server::builder().tls_config(tls)?,
-        None => Server::builder(),
-    };
-    let server = server
+    let server = Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .concurrency_limit_per_connection(CONNECTION_STREAMS_MAX);
     let service = rpc::service(host);
-    let served = server.serve_with_incoming_shutdown(service, incoming, stop.cancelled_owned());
-    Ok(tokio::spawn(served))
+    let stop = stop.cancelled_owned();
+    match tls {
+        Some(links) => tokio::spawn(server.serve_with_incoming_shutdown(
+            service,
+            links.incoming(incoming),
+            stop,
+        )),
+        None => tokio::spawn(server.serve_with_incoming_shutdown(service, incoming, stop)),
+    }
 }

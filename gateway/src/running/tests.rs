@@ -1,3 +1,4 @@
+use process::flags::tls::{Pem, Pems};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -78,9 +79,16 @@ async fn a_bad_region_is_refused_at_the_start() {
 
 /// The certificates in `tls/`.
 fn tls(certificate: &[u8], key: &[u8], authority: &[u8]) -> channel::Settings {
-    let [certificate, key, authority] = [certificate, key, authority].map(<[u8]>::to_vec);
-    let tls = Some(Arc::new(Tls { certificate, key, authority }));
+    let tls = Some(Arc::new(Links::new(&pems(certificate, key, authority)).unwrap()));
     channel::Settings { tls, ..channel::Settings::default() }
+}
+
+fn pems(certificate: &[u8], key: &[u8], authority: &[u8]) -> Pems {
+    let [certificate, key, authority] = [certificate, key, authority].map(|text| Pem {
+        path: std::path::PathBuf::new(),
+        text: String::from_utf8(text.to_vec()).unwrap(),
+    });
+    Pems { certificate, key, authority }
 }
 
 fn peer() -> channel::Settings {
@@ -148,6 +156,48 @@ async fn other_regions_need_certificates() {
     let listener = || TcpListener::bind("127.0.0.1:0");
     let plain = us(listener().await.unwrap(), channel::Settings::default()).await;
     assert!(matches!(plain, Err(StartError::PeersWithoutTls)));
-    let unreadable = us(listener().await.unwrap(), tls(b"x", b"y", b"z")).await;
-    assert!(matches!(unreadable, Err(StartError::Tls(_))));
+}
+
+/// Opens a stream to the peers' port; whether that is let in.
+async fn enters(address: &str, settings: &channel::Settings) -> Option<Upstream> {
+    let metrics = Arc::new(Metrics::register(&Registry::new()).unwrap());
+    let upstream = Upstream::start(&channel::client(address, settings).unwrap(), 1, &metrics);
+    let refused = async {
+        while metrics.link_reopens.get() < 2 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let entered = tokio::time::timeout(Duration::from_secs(20), async {
+        tokio::select! {
+            () = upstream.opened() => true,
+            () = refused => false,
+        }
+    });
+    entered.await.unwrap().then_some(upstream)
+}
+
+#[tokio::test]
+async fn new_certificates_are_for_new_connections() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let of_us = peer();
+    let running = us(listener, of_us.clone()).await.unwrap();
+    let (other, other_key) =
+        (include_bytes!("tls/stranger.pem"), include_bytes!("tls/stranger.key"));
+    let other_ca = include_bytes!("tls/other-ca.pem");
+    let of_client = peer();
+    let old = enters(&address, &of_client).await.expect("both have the same authority");
+
+    let links = of_us.tls.as_ref().unwrap();
+    links.replace(&pems(other, other_key, other_ca)).unwrap();
+    assert!(enters(&address, &of_client).await.is_none(), "it knows another authority");
+    // The same channel settings, that is what a gateway has, with what its files say later.
+    of_client.tls.as_ref().unwrap().replace(&pems(other, other_key, other_ca)).unwrap();
+    let new = enters(&address, &of_client).await.expect("both have changed");
+
+    let broken = pems(other, include_bytes!("tls/peer.key"), other_ca);
+    assert!(links.replace(&broken).is_err(), "the key of another certificate");
+    assert!(enters(&address, &of_client).await.is_some(), "what was there goes on");
+    assert!(old.is_open() && new.is_open(), "old connections live on");
+    drop(running);
 }

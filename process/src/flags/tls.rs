@@ -2,20 +2,35 @@
 //! hold is checked by whoever uses them; here only that all three are there.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use super::{Check, Source, value};
 
-/// The texts of the three files, PEM; empty where a flag is not given.
+/// One of the files.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Pem {
+    pub path: PathBuf,
+    /// What is in it, PEM.
+    pub text: String,
+}
+
+/// The three files; empty where a flag is not given.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Pems {
     /// Shown to the other side, whichever opened the connection.
-    pub certificate: String,
-    pub key: String,
+    pub certificate: Pem,
+    pub key: Pem,
     /// Whose certificates are accepted, and no others.
-    pub authority: String,
+    pub authority: Pem,
 }
 
 // The key is a secret.
+impl fmt::Debug for Pem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pem").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for Pems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pems").field("given", &self.is_given()).finish_non_exhaustive()
@@ -26,7 +41,7 @@ impl Pems {
     /// Whether there are certificates at all.
     #[must_use]
     pub const fn is_given(&self) -> bool {
-        !self.authority.is_empty()
+        !self.authority.text.is_empty()
     }
 
     /// Reports what is missing; true if they can be used as far as can be seen here.
@@ -39,17 +54,22 @@ impl Pems {
                 "--tls-cert, --tls-key and --tls-ca go together; missing: --{missing}"
             ));
         }
-        [&self.certificate, &self.key, &self.authority].iter().all(|text| !text.is_empty())
+        [&self.certificate, &self.key, &self.authority].iter().all(|pem| !pem.text.is_empty())
     }
 }
 
 const NAMES: [&str; 3] = ["tls-cert", "tls-key", "tls-ca"];
 
-/// The text of a PEM file.
+/// A PEM file.
 ///
 /// # Errors
 /// The rest of a sentence that names the flag.
-pub fn pem(text: &str, source: &dyn Source) -> Result<String, String> {
-    let pem = value::read(&value::path(text)?, source)?;
-    if pem.contains("-----BEGIN ") { Ok(pem) } else { Err("it is no PEM file".to_owned()) }
+pub fn pem(text: &str, source: &dyn Source) -> Result<Pem, String> {
+    let path = value::path(text)?;
+    let text = value::read(&path, source)?;
+    if text.contains("-----BEGIN ") {
+        Ok(Pem { path, text })
+    } else {
+        Err("it is no PEM file".to_owned())
+    }
 }
