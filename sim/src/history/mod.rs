@@ -14,7 +14,8 @@
 //! | `read_attachment` | `key` of the upload; `ok` has `detail.hash`, `fail` has `detail.code` |
 //! | `repeat` | the change `key` sent again after a restart: its `sequence`, `detail.duplicate` |
 //! | `lease` | a call that needs the agent to be still a participant |
-//! | `log` | what the store holds at the end: `detail.frames` |
+//! | `leave` | the only agent of a room goes: `detail.emptyMs`, after which the room dies, `detail.boundMs` late at most |
+//! | `log` | one look at what the store holds, in their order: `detail.frames`, and its record (`frames.rs`) |
 //!
 //! An event is `{sequence, key, scoped, attachment}`; a frame is `{first, count, epoch, nonce, node?}`
 //! with `first` an lsn. Any `ok` may have `detail.node`: not judged, for the reader of a violation.
@@ -24,6 +25,7 @@ mod index;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod timers;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -6,7 +6,7 @@ use super::index::{Change, Observation, Room, build};
 use super::{Phase, Record, Seen, Violation};
 
 /// Every rule, by name.
-pub const RULES: [&str; 20] = [
+pub const RULES: [&str; 23] = [
     "well-formed",
     "acknowledged-present",
     "acknowledged-sequence",
@@ -25,8 +25,11 @@ pub const RULES: [&str; 20] = [
     "lease-kept",
     "gone-stays",
     "log-contiguous",
+    "log-immutable",
     "fence-order",
     "fence-owner",
+    "nothing-after-destroy",
+    "timer-on-time",
 ];
 
 /// Retention of rooms 19: what is older may be missing from a read.
@@ -53,6 +56,7 @@ pub fn check(records: &[Record]) -> Vec<Violation> {
     leases(&mut found, &rooms, records);
     gone(&mut found, records);
     super::frames::check(records, &mut |rule, detail| found.add(rule, detail));
+    super::timers::check(records, &mut |rule, detail| found.add(rule, detail));
     found.0
 }
 
@@ -278,7 +282,7 @@ fn leases(found: &mut Found, rooms: &BTreeMap<String, Room>, records: &[Record])
 }
 
 /// What a participant that is no more is told.
-const GONE: [&str; 2] = ["invalid_participant_handle", "already_left"];
+pub(super) const GONE: [&str; 2] = ["invalid_participant_handle", "already_left"];
 
 /// Two leases of one agent never overlap: who was told to be gone does nothing more before it
 /// joins again, whichever gateway or node it asks.

@@ -41,11 +41,27 @@ const GOOD: &str = r#"
 {"t":80,"client":"all","op":"read","key":"r1","phase":"invoke","room":"r"}
 {"t":81,"client":"all","op":"read","key":"r1","phase":"ok","room":"r","detail":{"events":[{"sequence":1,"key":"k1"},{"sequence":2,"key":"k2"},{"sequence":3,"key":"f3","attachment":true},{"sequence":4,"key":"q4","scoped":true},{"sequence":5,"key":"q5","scoped":true},{"sequence":6,"key":"u6"}]}}
 {"t":90,"client":"all","op":"log","key":"l1","phase":"invoke","room":"r"}
-{"t":91,"client":"all","op":"log","key":"l1","phase":"ok","room":"r","detail":{"frames":[{"first":1,"count":4,"epoch":1,"nonce":11,"node":"n1.1"},{"first":5,"count":2,"epoch":1,"nonce":11,"node":"n1.1"},{"first":7,"count":3,"epoch":3,"nonce":9,"node":"n2.1"}]}}
+{"t":91,"client":"all","op":"log","key":"l1","phase":"ok","room":"r","detail":{"generation":"c1","lsn":9,"snapshot":0,"begins":1,"epoch":3,"nonce":9,"node":"n2.1","frames":[{"first":1,"count":4,"epoch":1,"nonce":11,"node":"n1.1"},{"first":5,"count":2,"epoch":1,"nonce":11,"node":"n1.1"},{"first":7,"count":3,"epoch":3,"nonce":9,"node":"n2.1"}]}}
 {"t":92,"client":"c","op":"join","key":"c2","phase":"invoke","room":"r"}
 {"t":93,"client":"c","op":"join","key":"c2","phase":"ok","room":"r","detail":{"cursor":6,"leaseMs":0}}
 {"t":94,"client":"c","op":"lease","key":"l3","phase":"invoke","room":"r"}
 {"t":95,"client":"c","op":"lease","key":"l3","phase":"ok","room":"r"}
+{"t":100,"client":"m","op":"join","key":"m1","phase":"invoke","room":"s"}
+{"t":101,"client":"m","op":"join","key":"m1","phase":"ok","room":"s","detail":{"cursor":0,"leaseMs":1}}
+{"t":102,"client":"redis","op":"log","key":"s1","phase":"invoke","room":"s"}
+{"t":103,"client":"redis","op":"log","key":"s1","phase":"ok","room":"s","detail":{"generation":"g1","lsn":1,"snapshot":0,"begins":1,"epoch":1,"nonce":5,"node":"n1.1","frames":[{"first":1,"count":1,"epoch":1,"nonce":5}]}}
+{"t":110,"client":"m","op":"leave","key":"m1","phase":"invoke","room":"s","detail":{"emptyMs":2000,"boundMs":5000}}
+{"t":111,"client":"m","op":"leave","key":"m1","phase":"ok","room":"s"}
+{"t":1000000,"client":"redis","op":"log","key":"s2","phase":"invoke","room":"s"}
+{"t":1000001,"client":"redis","op":"log","key":"s2","phase":"ok","room":"s","detail":{"generation":"g1","lsn":3,"snapshot":1,"begins":2,"epoch":2,"nonce":6,"node":"n2.1","frames":[{"first":2,"count":2,"epoch":1,"nonce":5}]}}
+{"t":1500000,"client":"redis","op":"log","key":"s3","phase":"invoke","room":"s"}
+{"t":1500001,"client":"redis","op":"log","key":"s3","phase":"ok","room":"s","detail":{"generation":"g1","lsn":4,"snapshot":3,"begins":4,"epoch":2,"nonce":6,"node":"n2.1","frames":[{"first":4,"count":1,"epoch":2,"nonce":6}]}}
+{"t":2100000,"client":"redis","op":"log","key":"s4","phase":"invoke","room":"s"}
+{"t":2100001,"client":"redis","op":"log","key":"s4","phase":"ok","room":"s","detail":{"dead":true,"frames":[],"epoch":3}}
+{"t":2200000,"client":"m","op":"join","key":"m2","phase":"invoke","room":"s"}
+{"t":2200001,"client":"m","op":"join","key":"m2","phase":"ok","room":"s","detail":{"cursor":0,"leaseMs":1}}
+{"t":9000000,"client":"redis","op":"log","key":"s5","phase":"invoke","room":"s"}
+{"t":9000001,"client":"redis","op":"log","key":"s5","phase":"ok","room":"s","detail":{"generation":"g2","lsn":1,"snapshot":0,"begins":1,"epoch":4,"nonce":8,"node":"n1.1","frames":[{"first":1,"count":1,"epoch":4,"nonce":8}]}}
 "#;
 
 /// Name, the text to replace wherever it stands, its replacement, the rule that must fire.
@@ -180,6 +196,64 @@ const BROKEN: &[(&str, &str, &str, &str)] = &[
         r#""epoch":3,"nonce":9"#,
         r#""epoch":1,"nonce":9"#,
         "fence-order",
+    ),
+    ("a look shows an older record", r#""epoch":3}}"#, r#""epoch":1}}"#, "fence-order"),
+    (
+        "the log begins behind its snapshot",
+        r#""lsn":3,"snapshot":1"#,
+        r#""lsn":3,"snapshot":0"#,
+        "log-contiguous",
+    ),
+    ("the log ends before its record", r#""lsn":4,"#, r#""lsn":5,"#, "log-contiguous"),
+    ("the log goes back", r#""lsn":4,"snapshot":3"#, r#""lsn":2,"snapshot":3"#, "log-immutable"),
+    (
+        "another frame stands where one stood",
+        r#"{"first":2,"count":2,"epoch":1,"nonce":5}"#,
+        r#"{"first":1,"count":3,"epoch":1,"nonce":5}"#,
+        "log-immutable",
+    ),
+    (
+        "a frame begins within another",
+        r#"{"first":4,"count":1,"epoch":2,"nonce":6}"#,
+        r#"{"first":3,"count":2,"epoch":2,"nonce":6}"#,
+        "log-immutable",
+    ),
+    (
+        "a room that is destroyed goes on",
+        r#""generation":"g2""#,
+        r#""generation":"g1""#,
+        "nothing-after-destroy",
+    ),
+    (
+        "an event of before the end comes after it",
+        r#"{"first":1,"count":1,"epoch":4,"nonce":8}"#,
+        r#"{"first":1,"count":1,"epoch":3,"nonce":8}"#,
+        "nothing-after-destroy",
+    ),
+    (
+        "a dead room has an event",
+        r#""dead":true,"frames":[]"#,
+        r#""dead":true,"frames":[{"first":5,"count":1,"epoch":2,"nonce":6}]"#,
+        "nothing-after-destroy",
+    ),
+    (
+        "an empty room dies before its time",
+        r#""emptyMs":2000"#,
+        r#""emptyMs":9000"#,
+        "timer-on-time",
+    ),
+    (
+        "an empty room does not die",
+        r#""emptyMs":2000,"boundMs":5000"#,
+        r#""emptyMs":400,"boundMs":500"#,
+        "timer-on-time",
+    ),
+    (
+        "a room dies with an agent in it",
+        r#"{"t":110,"client":"m","op":"leave","key":"m1","phase":"invoke","room":"s","detail":{"emptyMs":2000,"boundMs":5000}}
+{"t":111,"client":"m","op":"leave","key":"m1","phase":"ok","room":"s"}"#,
+        r#"{"t":3000000,"client":"m","op":"leave","key":"m1","phase":"invoke","room":"s","detail":{"emptyMs":2000,"boundMs":5000}}"#,
+        "timer-on-time",
     ),
     (
         "one fence has two owners",

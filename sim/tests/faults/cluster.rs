@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::brief::EMPTY_MS;
 use crate::process::{Process, Ready, free_port};
 use crate::proxy::Proxy;
 
@@ -34,6 +35,8 @@ pub(crate) struct Cluster {
     /// Empty where `roomring` stands alone, like all below.
     pub(crate) nodes: Vec<Process>,
     pub(crate) redis: Option<Process>,
+    /// Where Redis itself is reached, past all proxies.
+    pub(crate) redis_at: Option<SocketAddr>,
     pub(crate) node_redis: Vec<Proxy>,
     pub(crate) gateway_redis: Vec<Proxy>,
     /// From the gateways to each node.
@@ -49,6 +52,7 @@ impl Cluster {
         let mut args = vec![format!("--data-dir={}", dir.join("data").display())];
         args.extend(servers(listen));
         args.extend(CADENCE.iter().chain(&GUARD).map(|arg| (*arg).to_owned()));
+        args.push(empty_room());
         let mut server =
             Process::new("roomring", programs.join("roomring"), args, Ready::Line, dir);
         server.start();
@@ -56,6 +60,7 @@ impl Cluster {
             gateways: vec![server],
             nodes: Vec::new(),
             redis: None,
+            redis_at: None,
             node_redis: Vec::new(),
             gateway_redis: Vec::new(),
             node_front: Vec::new(),
@@ -79,6 +84,7 @@ impl Cluster {
             ];
             args.extend(servers(listen));
             args.extend(CADENCE.map(str::to_owned));
+            args.push(empty_room());
             let program = programs.join("roomring-node");
             let mut node = Process::new(&format!("node{n}"), program, args, Ready::Line, dir);
             node.start();
@@ -108,9 +114,14 @@ impl Cluster {
             gateway_redis.push(store);
             mcp.push(listen);
         }
-        let redis = Some(redis);
-        Self { gateways, nodes, redis, node_redis, gateway_redis, node_front, mcp }
+        let (redis, redis_at) = (Some(redis), Some(redis_at));
+        Self { gateways, nodes, redis, redis_at, node_redis, gateway_redis, node_front, mcp }
     }
+}
+
+/// Short, so that rooms die during a campaign.
+fn empty_room() -> String {
+    format!("--empty-room-ms={EMPTY_MS}")
 }
 
 /// Addresses and logs, the same for every server of ours.

@@ -13,7 +13,7 @@ use crate::crash::agent::Agent;
 use crate::mcp::{Client, Era};
 
 /// Longest a client waits for an answer.
-const DEADLINE: Duration = Duration::from_secs(10);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 /// Longest pause between two calls of one agent.
 const PAUSE_MS_MAX: u64 = 250;
 /// Pause before another gateway is tried.
