@@ -38,6 +38,8 @@ mod mcp;
 #[cfg(test)]
 mod nemesis;
 #[cfg(test)]
+mod netns;
+#[cfg(test)]
 mod process;
 #[cfg(test)]
 mod proxy;

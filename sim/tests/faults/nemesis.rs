@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::cluster::Cluster;
 use crate::crash::log::Log;
+use crate::netns::Cut;
 use crate::process::Process;
 use crate::proxy::{Mode, Proxy};
 
@@ -34,6 +35,8 @@ pub(crate) enum Fault {
     Roll(Role),
     /// A bad network for some seconds.
     Network(Way, Mode, u64),
+    /// Packets of a node in a namespace are dropped for some seconds.
+    Packets(Cut, u64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +85,15 @@ const CLUSTER: [Fault; 23] = [
     Fault::Network(Way::GatewayRedis, Mode::Silent, 4),
 ];
 
+/// What can befall the nodes in network namespaces besides.
+const APART: [Fault; 5] = [
+    Fault::Packets(Cut::Both, 3),
+    Fault::Packets(Cut::Both, 10),
+    Fault::Packets(Cut::ToNode, 4),
+    Fault::Packets(Cut::FromNode, 4),
+    Fault::Packets(Cut::Redis, 10),
+];
+
 /// A fault that has been.
 #[derive(Clone, Debug)]
 pub(crate) struct Struck {
@@ -103,12 +115,16 @@ pub(crate) async fn strike(
     mut rng: Rng,
     end: Instant,
 ) -> Vec<Struck> {
-    let kinds: &[Fault] = if cluster.nodes.is_empty() { &ALONE } else { &CLUSTER };
+    let kinds = match (cluster.nodes.is_empty(), cluster.spaces.is_empty()) {
+        (true, _) => ALONE.to_vec(),
+        (false, true) => CLUSTER.to_vec(),
+        (false, false) => [&CLUSTER[..], &APART].concat(),
+    };
     let mut left: Vec<Fault> = Vec::new();
     let mut struck = Vec::new();
     while Instant::now() < end {
         if left.is_empty() {
-            left = kinds.to_vec();
+            left = kinds.clone();
             rng.shuffle(&mut left);
         }
         let Some(fault) = left.pop() else { break };
@@ -209,6 +225,13 @@ async fn inflict(cluster: &mut Cluster, fault: Fault, rng: &mut Rng) -> String {
             proxies[n].set(Mode::Open);
             format!("{what}{}", n + 1)
         }
+        Fault::Packets(cut, seconds) => {
+            let n = rng.usize(..cluster.spaces.len());
+            cluster.spaces[n].cut(cut);
+            sleep_until(Instant::now() + Duration::from_secs(seconds)).await;
+            cluster.spaces[n].heal();
+            format!("node{}", cluster.nodes.len() - cluster.spaces.len() + n + 1)
+        }
     }
 }
 
@@ -249,6 +272,7 @@ impl Fault {
             Self::Restart(role) => format!("restart {role:?}"),
             Self::Roll(role) => format!("rolling restart {role:?}"),
             Self::Network(way, mode, seconds) => format!("{way:?} {mode:?} {seconds} s"),
+            Self::Packets(cut, seconds) => format!("packets dropped {cut:?} {seconds} s"),
         }
     }
 }
