@@ -166,13 +166,14 @@ async fn bodies_read_on_after_a_refusal_are_bounded() {
     // Refused by its method, with a body that never ends.
     let unfinished = Ask::bare("").line("PUT /mcp HTTP/1.1").head(100);
     let mut open = Vec::new();
-    for read_on in 1..=DISCARDS_MAX {
+    for _ in 0..DISCARDS_MAX {
         let mut wire = rig.connect().await;
         wire.send(unfinished.as_bytes()).await;
         assert_eq!(wire.reply().await.status, 405);
-        assert_eq!(rig.discards().await, read_on);
         open.push(wire);
     }
+    // Looked at once: a body is not waited for longer than some seconds.
+    assert_eq!(rig.discards().await, DISCARDS_MAX);
     let mut over = rig.connect().await;
     over.send(unfinished.as_bytes()).await;
     assert_eq!(over.reply().await.status, 405);

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use redis_link::rig::{Cluster, Sentinel};
+use redis_link::rig::Sentinel;
 use tokio::time::Instant;
 
+use crate::backend::{cluster, sentinel};
 use crate::load::Speaker;
 use crate::mcp::Era;
 use crate::metrics::{scrape, sum};
@@ -16,17 +17,6 @@ use crate::program::STEP;
 use crate::server::{FAST, Server};
 use crate::{canary, scenario};
 
-/// What a primary with replicas must have. The lag is below the node lease.
-const REPLICATED: [&str; 8] = [
-    "--appendonly",
-    "yes",
-    "--appendfsync",
-    "everysec",
-    "--min-replicas-to-write",
-    "1",
-    "--min-replicas-max-lag",
-    "4",
-];
 /// Rooms that speak: enough that every node and every primary has some.
 const ROOMS: usize = 12;
 /// Texts of each room before the primary is killed, and after.
@@ -36,35 +26,15 @@ const TEXTS_MAX: usize = 45;
 /// Between two texts of one room.
 const PAUSE: Duration = Duration::from_millis(250);
 
-fn sentinel() -> Sentinel {
-    Sentinel::start(&REPLICATED).unwrap_or_else(|error| panic!("{error}"))
-}
-
-/// With one replica each a promoted primary would have none, and stop.
-fn cluster() -> Cluster {
-    Cluster::start(3, 2, &REPLICATED).unwrap_or_else(|error| panic!("{error}"))
-}
-
+/// The suites run over both sets by `ROOMRING_TESTS_REDIS`, but for this one, whose second start is
+/// over what the first has left.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_suites_pass_on_sentinels() {
-    let set = sentinel();
-    suites(&set.url()).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_suites_pass_on_a_redis_cluster() {
-    let set = cluster();
-    suites(&set.url()).await;
-}
-
-async fn suites(url: &str) {
-    let dir = tempfile::tempdir().unwrap();
-    let server = Server::start_over(url.to_owned(), dir.path(), &FAST);
-    scenario::life(&server, Era::Legacy).await;
-    scenario::life(&server, Era::Modern).await;
-    drop(server);
-    let dir = tempfile::tempdir().unwrap();
-    canary::keeps_secrets(|flags| Server::start_over(url.to_owned(), dir.path(), flags)).await;
+async fn secrets_are_kept_on_replicated_sets_too() {
+    let (sentinel, cluster) = (sentinel(), cluster());
+    for url in [sentinel.url(), cluster.url()] {
+        let dir = tempfile::tempdir().unwrap();
+        canary::keeps_secrets(|flags| Server::start_over(url.clone(), dir.path(), flags)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -87,7 +87,7 @@ impl Server {
 
     /// Starts over the servers of a set, which stay when this goes.
     pub(crate) fn start_over(url: String, dir: &Path, args: &[&str]) -> Self {
-        Self::before(dir, Backend::over(url, None, &without(&OF_GATEWAYS, args)), args)
+        Self::before(dir, Backend::over(url, &without(&OF_GATEWAYS, args)), args)
     }
 
     fn before(dir: &Path, backend: Backend, args: &[&str]) -> Self {

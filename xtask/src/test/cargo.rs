@@ -15,6 +15,8 @@ const HOOKED: &str =
 const SLEEPERS: &str = "10000";
 /// The same over a cluster built for debugging, whose six processes share the machine.
 const CLUSTER_SLEEPERS: &str = "200";
+/// The suites that a single process and a cluster both pass.
+const PARITY: [&str; 3] = ["parity::", "scenario::", "hibernate::"];
 
 pub(super) fn fmt(root: &Path) -> Result<Count, String> {
     step(root, &["fmt", "--all", "--check"], &[])
@@ -45,12 +47,22 @@ pub(super) fn tests(root: &Path) -> Result<Count, String> {
 }
 
 /// The suites on a whole cluster of processes, in one process of tests: so they share what they can.
+/// All tests over one Redis, then what a single process passes too over each set of replicas.
 /// The whole workspace is selected so that every crate keeps the features it was built with before.
 pub(super) fn cluster(root: &Path) -> Result<Count, String> {
-    let build = ["test", "--locked", "--workspace", "--test", "cluster"];
-    let mut command = child::cargo(root, &[&build[..], &["--", "--nocapture"]].concat());
-    command.env("ROOMRING_SLEEPERS", CLUSTER_SLEEPERS);
-    counted(&mut command)
+    let build = ["test", "--locked", "--workspace", "--test", "cluster", "--", "--nocapture"];
+    let mut count = Count::default();
+    for form in [None, Some("sentinel"), Some("cluster")] {
+        let which: &[&str] = if form.is_some() { &PARITY } else { &[] };
+        let mut command = child::cargo(root, &[&build[..], which].concat());
+        command.env("ROOMRING_SLEEPERS", CLUSTER_SLEEPERS);
+        if let Some(form) = form {
+            println!("the suites of one process over Redis as a {form}");
+            command.env("ROOMRING_TESTS_REDIS", form);
+        }
+        count.add(counted(&mut command)?);
+    }
+    Ok(count)
 }
 
 /// The edge and the product again with the hooks: whatever only a hooks build can show. The whole
