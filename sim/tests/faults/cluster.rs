@@ -158,9 +158,13 @@ fn node(n: usize, redis: SocketAddr, listen: SocketAddr, advertise: SocketAddr) 
     ];
     args.extend(servers(listen));
     args.extend(CADENCE.map(str::to_owned));
-    // Short, so that rooms die during a campaign.
-    args.push(format!("--empty-room-ms={EMPTY_MS}"));
+    args.push(empty_room());
     args
+}
+
+/// Short, so that rooms die during a campaign.
+fn empty_room() -> String {
+    format!("--empty-room-ms={EMPTY_MS}")
 }
 
 /// Addresses and logs, the same for every server of ours.
