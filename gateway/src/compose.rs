@@ -75,10 +75,15 @@ pub async fn start(config: &Config) -> Result<Running, StartError> {
     let settings = redis_link::Settings::new(endpoint, config.durability, LIBRARIES);
     let link = RedisLink::open(settings, &registry).await?;
     let watcher = Arc::new(Watcher::open(link, &Watching::new(&config.region), &registry).await?);
-    let refreshed = Arc::clone(&watcher);
+    let (refreshed, marked) = (Arc::clone(&watcher), Arc::clone(&watcher));
     let cluster = Cluster {
         views: watcher.subscribe(),
         refresh: Arc::new(move |at_least| refreshed.refresh(at_least)),
+        suspect: Arc::new(
+            move |node, suspect| {
+                if suspect { marked.suspect(node) } else { marked.clear(node) }
+            },
+        ),
         channel: channel::Settings {
             tls: config.tls.is_given().then(|| links(&config.tls, &registry)).transpose()?,
             ..channel::Settings::default()

@@ -24,7 +24,7 @@ use crate::mcp::tools::Catalog;
 use crate::metrics::Metrics;
 use crate::region::Regions;
 use crate::relay;
-use crate::routing::{Dial, Peers, Refresh, Routes};
+use crate::routing::{Dial, Peers, Refresh, Routes, Suspect};
 use crate::upstream::channel;
 use crate::upstream::{Transport, Upstream};
 
@@ -106,6 +106,7 @@ impl Gateway {
         let routes = Routes::follow(
             cluster.views,
             cluster.refresh,
+            cluster.suspect,
             dial,
             config.inflight_max,
             Arc::clone(&metrics),
@@ -161,6 +162,8 @@ pub struct Cluster {
     pub views: watch::Receiver<Arc<Now>>,
     /// Asks for a view of at least a number that a node has seen. Must not block.
     pub refresh: Refresh,
+    /// Is told of nodes that do not answer. Must not block.
+    pub suspect: Suspect,
     /// How channels to nodes are kept.
     pub channel: channel::Settings,
 }

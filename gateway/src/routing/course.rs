@@ -8,6 +8,7 @@ use membership::Incarnation;
 use object::Class;
 use proto::v1;
 
+use super::health::{Leave, PATIENCE};
 use super::held::Held;
 use super::view::Target;
 use super::{Inner, Nodes};
@@ -39,6 +40,8 @@ pub(super) struct Course<'a> {
     /// The incarnation to ask once more, after a lost answer or once its stream has opened.
     again: Option<Incarnation>,
     held: Option<Held<'a>>,
+    /// It has waited for a suspect node before.
+    suspected: bool,
 }
 
 /// An attempt without a final answer.
@@ -48,6 +51,15 @@ struct Failed {
     refused: Option<Reply>,
     /// Whom it was that was asked; `None` if there was nobody to ask.
     target: Option<Target>,
+    /// It was kept back because the node is suspect.
+    suspect: bool,
+}
+
+impl Failed {
+    /// Nothing left this process.
+    const fn not_sent(target: Option<Target>, suspect: bool) -> Self {
+        Self { failure: Failure::NotSent, refused: None, target, suspect }
+    }
 }
 
 impl<'a> Course<'a> {
@@ -65,6 +77,7 @@ impl<'a> Course<'a> {
             hint: None,
             again: None,
             held: None,
+            suspected: false,
         }
     }
 
@@ -109,16 +122,19 @@ impl<'a> Course<'a> {
 
     async fn attempt(&mut self) -> Result<Reply, Failed> {
         let Some(target) = self.pick() else {
-            return Err(Failed { failure: Failure::NotSent, refused: None, target: None });
+            return Err(Failed::not_sent(None, false));
         };
         let now = clock::now();
         let remaining = self.request.deadline.saturating_duration_since(now);
         if remaining.is_zero() {
-            let failure = Failure::NotSent;
-            return Err(Failed { failure, refused: None, target: Some(target) });
+            return Err(Failed::not_sent(Some(target), false));
+        }
+        if !self.may_send(&target, now) {
+            return Err(Failed::not_sent(Some(target), true));
         }
         let call = self.envelope(&target, now, remaining);
         let answer = target.node.upstream.attempt(call, self.request.deadline).await;
+        self.note(&target, answer.as_ref().err(), remaining);
         let (failure, refused) = match answer {
             Ok(v1::Answer {
                 what: Some(v1::answer::What::Success(success)), next_wait_ms, ..
@@ -141,7 +157,47 @@ impl<'a> Course<'a> {
             Ok(v1::Answer { what: None, .. }) => (Failure::Lost, None),
             Err(failure) => (failure, None),
         };
-        Err(Failed { failure, refused, target: Some(target) })
+        Err(Failed { failure, refused, target: Some(target), suspect: false })
+    }
+
+    /// Whether a call may go to this node now: not if it is suspect, but for a probe.
+    fn may_send(&self, target: &Target, now: Instant) -> bool {
+        let Nodes::View(followed) = &self.routes.nodes else { return true };
+        // Without a stream nothing is sent anyway, and a probe is not used up.
+        if !target.node.upstream.is_open() {
+            return true;
+        }
+        match target.node.health.leave(now) {
+            Leave::Send => true,
+            Leave::Probe => {
+                // A mark lasts for so long only.
+                followed.suspect(&target.node, true);
+                true
+            }
+            Leave::KeepBack => false,
+        }
+    }
+
+    /// Takes note of whether the node has answered. One whose streams have ended is known to be
+    /// away without that.
+    fn note(&self, target: &Target, failure: Option<&Failure>, had: Duration) {
+        let Nodes::View(followed) = &self.routes.nodes else { return };
+        let node = &target.node;
+        match failure {
+            None if node.health.answered() => {
+                tracing::info!(address = node.address, "node answers again");
+                followed.suspect(node, false);
+            }
+            Some(Failure::Lost | Failure::TimedOut)
+                if had >= PATIENCE
+                    && node.upstream.is_open()
+                    && node.health.failed(clock::now()) =>
+            {
+                tracing::warn!(address = node.address, "node has open streams and answers no call");
+                followed.suspect(node, true);
+            }
+            None | Some(_) => {}
+        }
     }
 
     fn envelope(&self, target: &Target, now: Instant, remaining: Duration) -> v1::Call {
@@ -181,6 +237,11 @@ impl<'a> Course<'a> {
 
     /// Does what the failure asks for before the next attempt; false if there is none.
     async fn recover(&mut self, failed: &Failed) -> bool {
+        // Only a wait has time for a node that may be silent for long; nothing of another has run.
+        let patient = self.request.wait || self.doubts > 0;
+        if failed.suspect && !patient && std::mem::replace(&mut self.suspected, true) {
+            return false;
+        }
         loop {
             match retry::next(failed.failure, self.options(), self.progress()) {
                 Next::GiveUp => return false,
@@ -256,11 +317,18 @@ impl<'a> Course<'a> {
         let upstream = failed.target.as_ref().map(|target| &target.node.upstream);
         let closed = upstream.filter(|upstream| !upstream.is_open());
         // Nothing is gained by looking again and again whether a stream has opened: it tells.
-        let pause = if closed.is_some() { OPEN_WAIT } else { drawn(backoff_max) };
+        let told = closed.is_some() || failed.suspect;
+        let pause = if told { OPEN_WAIT } else { drawn(backoff_max) };
         let until = self.request.deadline.min(clock::now() + pause);
         let opened = async {
             match closed {
                 Some(upstream) => upstream.opened().await,
+                None => std::future::pending().await,
+            }
+        };
+        let heard = async {
+            match failed.target.as_ref().filter(|_| failed.suspect) {
+                Some(target) => target.node.health.heard().await,
                 None => std::future::pending().await,
             }
         };
@@ -285,6 +353,7 @@ impl<'a> Course<'a> {
                 self.again = failed.target.as_ref().and_then(|to| to.node.incarnation.clone());
                 false
             }
+            () = heard => false,
             () = tokio::time::sleep_until(until) => false,
         };
         (self.hops, self.pauses) = if moved { (0, 0) } else { (self.hops, self.pauses + 1) };

@@ -6,6 +6,7 @@
 
 mod abroad;
 mod course;
+mod health;
 mod held;
 mod view;
 
@@ -19,7 +20,7 @@ use tokio::sync::watch;
 pub(crate) use self::abroad::Abroad;
 pub use self::abroad::Peers;
 pub use self::held::HELD_PER_ROOM_MAX;
-pub use self::view::{Dial, Refresh};
+pub use self::view::{Dial, Refresh, Suspect};
 
 use self::course::Course;
 use self::held::Holds;
@@ -61,16 +62,18 @@ impl Routes {
 
     /// Everything goes to the owner of its bucket in the view that `views` shows at the time.
     /// `dial` opens the streams to a member, `refresh` is told of a view that somebody has seen
-    /// and `views` has not shown yet. Must be called within a tokio runtime.
+    /// and `views` has not shown yet, `suspect` of nodes that do not answer. Must be called within a tokio runtime.
     #[must_use]
     pub fn follow(
         views: watch::Receiver<Arc<Now>>,
         refresh: Refresh,
+        suspect: Suspect,
         dial: Dial,
         inflight_max: usize,
         metrics: Arc<Metrics>,
     ) -> Self {
-        Self::new(Nodes::View(Followed::start(views, refresh, dial)), inflight_max, metrics)
+        let followed = Followed::start(views, refresh, suspect, dial);
+        Self::new(Nodes::View(followed), inflight_max, metrics)
     }
 
     fn new(nodes: Nodes, inflight_max: usize, metrics: Arc<Metrics>) -> Self {

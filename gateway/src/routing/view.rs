@@ -11,6 +11,7 @@ use object::ObjectId;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
+use super::health::Health;
 use crate::upstream::{OPEN_WAIT, Upstream};
 
 /// Opens the streams to a member; `None` if its address cannot be dialled.
@@ -19,6 +20,9 @@ pub type Dial = Arc<dyn Fn(&Member) -> Option<Upstream> + Send + Sync>;
 /// Asks for a view of at least this number soon. Must not block.
 pub type Refresh = Arc<dyn Fn(u64) + Send + Sync>;
 
+/// Is told of a node that does not answer (true), or does again. Must not block.
+pub type Suspect = Arc<dyn Fn(&Incarnation, bool) + Send + Sync>;
+
 /// One node and the streams to it.
 pub(super) struct Node {
     /// `None` for the only node of one process.
@@ -26,6 +30,7 @@ pub(super) struct Node {
     /// As its hints name it.
     pub(super) address: String,
     pub(super) upstream: Upstream,
+    pub(super) health: Health,
 }
 
 impl fmt::Debug for Node {
@@ -39,8 +44,9 @@ impl fmt::Debug for Node {
 
 impl Node {
     /// The only node there is.
-    pub(super) const fn only(upstream: Upstream) -> Self {
-        Self { incarnation: None, address: String::new(), upstream }
+    pub(super) fn only(upstream: Upstream) -> Self {
+        let health = Health::default();
+        Self { incarnation: None, address: String::new(), upstream, health }
     }
 }
 
@@ -72,6 +78,7 @@ impl Snapshot {
                 incarnation: Some(member.incarnation.clone()),
                 address: member.address.clone(),
                 upstream: dial(member)?,
+                health: Health::default(),
             };
             Some((member.incarnation.clone(), Arc::new(node)))
         };
@@ -97,6 +104,7 @@ impl Snapshot {
 pub(super) struct Followed {
     snapshots: watch::Receiver<Arc<Snapshot>>,
     refresh: Refresh,
+    suspect: Suspect,
     task: AbortHandle,
 }
 
@@ -117,6 +125,7 @@ impl Followed {
     pub(super) fn start(
         mut views: watch::Receiver<Arc<Now>>,
         refresh: Refresh,
+        suspect: Suspect,
         dial: Dial,
     ) -> Self {
         let first = Arc::clone(&views.borrow_and_update());
@@ -132,7 +141,7 @@ impl Followed {
             // Without its sender every waiter would be woken for ever.
             std::future::pending::<()>().await;
         };
-        Self { snapshots, refresh, task: tokio::spawn(follow).abort_handle() }
+        Self { snapshots, refresh, suspect, task: tokio::spawn(follow).abort_handle() }
     }
 
     fn snapshot(&self) -> Arc<Snapshot> {
@@ -151,6 +160,13 @@ impl Followed {
             (self.refresh)(view);
         }
         later
+    }
+
+    /// Says of a node that it does not answer, or does again.
+    pub(super) fn suspect(&self, node: &Node, suspect: bool) {
+        if let Some(incarnation) = &node.incarnation {
+            (self.suspect)(incarnation, suspect);
+        }
     }
 
     /// Resolves once the view has another number than this.

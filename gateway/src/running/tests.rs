@@ -105,7 +105,12 @@ async fn us(peers: TcpListener, channel: channel::Settings) -> Result<Running, S
     let regions = Regions::parse("us", file).unwrap();
     let config = Config { region: "us".to_owned(), ..Config::default() };
     let views = watch::channel(Arc::new(Now::nobody())).1;
-    let cluster = Cluster { views, refresh: Arc::new(|_view| {}), channel };
+    let cluster = Cluster {
+        views,
+        refresh: Arc::new(|_view| {}),
+        suspect: Arc::new(|_node, _suspect| {}),
+        channel,
+    };
     let peering = Some(Peering { regions, listener: peers });
     let keys = KeyRing::ephemeral().unwrap();
     Gateway::start_in_region(&config, ports, keys, cluster, peering, Registry::new()).await

@@ -10,6 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 
+mod silent;
+
 type Client = RoomNodeClient<RoomNodeServer<FakeNode>>;
 
 const A: &str = "a:1";
@@ -49,6 +51,8 @@ struct Cluster {
     metrics: Arc<Metrics>,
     /// Views asked for.
     asked: Arc<Mutex<Vec<u64>>>,
+    /// What was said of which node: that it is suspect, or not any more.
+    marks: Arc<Mutex<Vec<(String, bool)>>>,
 }
 
 impl Cluster {
@@ -72,8 +76,14 @@ impl Cluster {
         let of_refresh = Arc::clone(&asked);
         let refresh: Refresh = Arc::new(move |view| of_refresh.lock().unwrap().push(view));
         let (views, receiver) = watch::channel(now(1, actives(&[A, B, C])));
-        let routes = Routes::follow(receiver, refresh, dial, INFLIGHT_MAX, Arc::clone(&metrics));
-        let cluster = Self { nodes, views, routes, metrics, asked };
+        let marks = Arc::new(Mutex::new(Vec::new()));
+        let of_marks = Arc::clone(&marks);
+        let suspect: Suspect = Arc::new(move |node, suspect| {
+            of_marks.lock().unwrap().push((node.node.to_string(), suspect));
+        });
+        let of_routes = Arc::clone(&metrics);
+        let routes = Routes::follow(receiver, refresh, suspect, dial, INFLIGHT_MAX, of_routes);
+        let cluster = Self { nodes, views, routes, metrics, asked, marks };
         while cluster.metrics.links_open.get() < 3 {
             tokio::task::yield_now().await;
         }

@@ -93,14 +93,14 @@ async fn a_black_hole_is_left_by_keep_alive() {
     let room = room_of(&both, &hole_at);
     let (views, receiver) = watch::channel(both);
     let metrics = metrics();
-    let of_dial = Arc::clone(&metrics);
+    let (of_dial, of_routes) = (Arc::clone(&metrics), Arc::clone(&metrics));
     let (least, most) = (settings.keep_alive_timeout, 2 * settings.keep_alive_interval);
     let dial: Dial = Arc::new(move |member| {
         let client = channel::client(&member.address, &settings).unwrap();
         Some(Upstream::start(&client, 1, &of_dial))
     });
-    let routes =
-        Routes::follow(receiver, Arc::new(|_| {}), dial, INFLIGHT_MAX, Arc::clone(&metrics));
+    let (refresh, suspect): (Refresh, Suspect) = (Arc::new(|_| {}), Arc::new(|_, _| {}));
+    let routes = Routes::follow(receiver, refresh, suspect, dial, INFLIGHT_MAX, of_routes);
     let open = async {
         while metrics.links_open.get() < 2 {
             tokio::task::yield_now().await;
