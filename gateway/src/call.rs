@@ -164,6 +164,10 @@ impl Pipeline {
         self.no_holding.cancel();
     }
 
+    pub(crate) const fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
     /// The regions there are.
     pub(crate) const fn regions(&self) -> &Regions {
         self.peers.regions()

@@ -52,6 +52,8 @@ pub struct Metrics {
     pub view_refreshes: IntCounter,
     /// Calls forwarded to other regions. Regions are few and named by the operator.
     forwarded: IntCounterVec,
+    /// Calls of gateways of other regions under way here.
+    pub relayed: IntGauge,
     /// Messages that wait to be put on a stream.
     pub link_queued: IntGauge,
     /// Open streams to nodes.
@@ -211,6 +213,7 @@ impl Metrics {
             )?,
             link_queued: link_queued(&new)?,
             forwarded: forwarded(&new)?,
+            relayed: relayed(&new)?,
             links_open: new.gauge("roomring_gateway_links", "Open streams to nodes.")?,
             guard_cells: guard_cells(&new)?,
             link_reopens: new.counter(
@@ -271,6 +274,10 @@ fn refusals_by_code(new: &Register<'_>) -> Result<IntCounterVec, prometheus::Err
 fn link_queued(new: &Register<'_>) -> Result<IntGauge, prometheus::Error> {
     let help = "Messages that wait to be put on a stream.";
     new.gauge("roomring_gateway_link_queued_messages", help)
+}
+
+fn relayed(new: &Register<'_>) -> Result<IntGauge, prometheus::Error> {
+    new.gauge("roomring_gateway_relayed_calls", "Calls of gateways of other regions under way.")
 }
 
 fn guard_cells(new: &Register<'_>) -> Result<IntGauge, prometheus::Error> {
@@ -400,6 +407,7 @@ mod tests {
         "roomring_gateway_refused_total reason=handle",
         "roomring_gateway_refused_total reason=held",
         "roomring_gateway_refused_total reason=overload",
+        "roomring_gateway_relayed_calls",
         "roomring_gateway_retries_total cause=lost",
         "roomring_gateway_retries_total cause=not_owner",
         "roomring_gateway_retries_total cause=not_sent",

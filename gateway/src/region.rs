@@ -234,9 +234,25 @@ mod tests {
             let error = Regions::parse(own, text).unwrap_err().to_string();
             assert!(error.contains(says) && !error.contains('\n'), "{error}");
         }
-        let many: Vec<String> =
-            (0..=REGIONS_MAX).map(|n| format!("\"r{n}\":[\"a:{}\"]", n + 1)).collect();
-        let text = format!(r#"{{"default_region":"r0","regions":{{{}}}}}"#, many.join(","));
-        assert!(matches!(Regions::parse("r0", &text), Err(RegionsError::Many)));
+    }
+
+    #[test]
+    fn a_file_has_so_many_regions_and_a_region_so_many_peers() {
+        let file = |regions: usize, peers: usize| {
+            let region = |n: usize| {
+                let peers: Vec<String> =
+                    (0..peers).map(|peer| format!("\"a:{}\"", n * peers + peer + 1)).collect();
+                format!("\"r{n}\":[{}]", peers.join(","))
+            };
+            let regions: Vec<String> = (0..regions).map(region).collect();
+            let text = format!(r#"{{"default_region":"r0","regions":{{{}}}}}"#, regions.join(","));
+            Regions::parse("r0", &text)
+        };
+        let full = file(REGIONS_MAX, PEERS_PER_REGION_MAX).unwrap();
+        assert_eq!(full.others().count(), REGIONS_MAX - 1);
+        assert!(full.others().all(|(_, peers)| peers.len() == PEERS_PER_REGION_MAX));
+        assert!(matches!(file(REGIONS_MAX + 1, 1), Err(RegionsError::Many)));
+        let many = file(2, PEERS_PER_REGION_MAX + 1).unwrap_err();
+        assert_eq!(many.to_string(), "region `r0` names no peer, or more than 16");
     }
 }

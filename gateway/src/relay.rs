@@ -24,6 +24,7 @@ use crate::call::{Origin, Outcome, Pipeline, ToolCall};
 use crate::client_addr::ClientAddr;
 use crate::clock;
 use crate::error::Refusal;
+use crate::upstream::Counted;
 use crate::upstream::channel::MESSAGE_BYTES_MAX;
 
 /// Calls of one stream under way at once; more are answered `overloaded`.
@@ -45,6 +46,7 @@ struct Shared {
     tools: HashMap<&'static str, Tool>,
     /// Peers send new calls elsewhere from now on.
     stop: CancellationToken,
+    calls_max: usize,
 }
 
 impl std::fmt::Debug for Shared {
@@ -53,14 +55,16 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-/// The service over a pipeline, for a server or for a client in the same process.
+/// The service over a pipeline, for a server or for a client in the same process; `calls_max` is
+/// for each stream.
 pub(crate) fn service(
     pipeline: Arc<Pipeline>,
     tools: Vec<Tool>,
     stop: CancellationToken,
+    calls_max: usize,
 ) -> RoomNodeServer<Relay> {
     let tools = tools.into_iter().map(|tool| (tool.meta.name, tool)).collect();
-    RoomNodeServer::new(Relay { shared: Arc::new(Shared { pipeline, tools, stop }) })
+    RoomNodeServer::new(Relay { shared: Arc::new(Shared { pipeline, tools, stop, calls_max }) })
         .max_decoding_message_size(MESSAGE_BYTES_MAX)
         .max_encoding_message_size(MESSAGE_BYTES_MAX)
 }
@@ -72,7 +76,7 @@ pub(crate) fn serve(
     pipeline: Arc<Pipeline>,
     stop: CancellationToken,
 ) -> JoinHandle<()> {
-    let service = service(pipeline, room::catalog::tools(), stop.clone());
+    let service = service(pipeline, room::catalog::tools(), stop.clone(), RELAYED_CALLS_MAX);
     let server = Server::builder()
         .http2_keepalive_interval(Some(KEEP_ALIVE))
         .http2_keepalive_timeout(Some(KEEP_ALIVE));
@@ -97,7 +101,7 @@ impl RoomNode for Relay {
         request: Request<Streaming<v1::Up>>,
     ) -> Result<Response<Self::LinkStream>, Status> {
         // One answer per call under way: the queue cannot be full for long.
-        let (answers, receiver) = mpsc::channel(RELAYED_CALLS_MAX);
+        let (answers, receiver) = mpsc::channel(self.shared.calls_max);
         tokio::spawn(serve_link(Arc::clone(&self.shared), request.into_inner(), answers));
         Ok(Response::new(ReceiverStream::new(receiver)))
     }
@@ -148,10 +152,11 @@ async fn begin(shared: &Arc<Shared>, calls: &Calls, answers: &Answers, call: v1:
     let id = call.id;
     let full = {
         let mut under_way = lock(calls);
-        let full = under_way.len() >= RELAYED_CALLS_MAX || under_way.contains_key(&id);
+        let full = under_way.len() >= shared.calls_max || under_way.contains_key(&id);
         if !full {
             let (shared, calls, answers) = (Arc::clone(shared), Arc::clone(calls), answers.clone());
             let task = tokio::spawn(async move {
+                let _under_way = Counted::new(&shared.pipeline.metrics().relayed);
                 let what = answer(&shared, &call).await;
                 // Whoever removes the entry answers: a cancelled call stays silent.
                 if lock(&calls).remove(&id).is_some() {
@@ -165,6 +170,7 @@ async fn begin(shared: &Arc<Shared>, calls: &Calls, answers: &Answers, call: v1:
         full
     };
     if full {
+        shared.pipeline.metrics().overloaded.inc();
         // A peer that is gone has no use for it.
         let _gone = answers.send(down(id, refused(Refusal::overloaded()))).await;
     }

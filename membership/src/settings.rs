@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn each_mistake_is_named() {
         assert_eq!(good().check(), Ok(()));
-        let cases: [(Spoil, SettingsError); 9] = [
+        let cases: [(Spoil, SettingsError); 12] = [
             (|s| s.region.clear(), SettingsError::Region),
             (|s| s.region = "a}b".into(), SettingsError::Region),
             (|s| s.address = "10.0.0.1".into(), SettingsError::Address),
@@ -164,6 +164,9 @@ mod tests {
             (|s| s.address = "host:0".into(), SettingsError::Address),
             (|s| s.address = "a\nb:1".into(), SettingsError::Address),
             (|s| s.zone = "z\n".into(), SettingsError::Zone),
+            (|s| s.region = "r".repeat(REGION_BYTES_MAX + 1), SettingsError::Region),
+            (|s| s.address = "h".repeat(ADDRESS_BYTES_MAX) + ":1", SettingsError::Address),
+            (|s| s.zone = "z".repeat(ZONE_BYTES_MAX + 1), SettingsError::Zone),
             (|s| s.weight = WEIGHT_MAX + 1, SettingsError::Weight),
             (|s| s.schema = (2, 1), SettingsError::Schema),
         ];

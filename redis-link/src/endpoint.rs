@@ -222,6 +222,17 @@ mod tests {
     }
 
     #[test]
+    fn a_url_names_so_many_hosts() {
+        let url = |hosts: usize| format!("redis+cluster://{}", vec!["a"; hosts].join(","));
+        let full = url(HOSTS_MAX).parse();
+        assert!(
+            matches!(full, Ok(Endpoint::Cluster { ref seeds, .. }) if seeds.len() == HOSTS_MAX),
+            "{full:?}"
+        );
+        assert_eq!(url(HOSTS_MAX + 1).parse::<Endpoint>(), Err(EndpointError::Hosts));
+    }
+
+    #[test]
     fn a_password_is_never_printed() {
         let endpoint: Endpoint = "redis://me:geheim@a".parse().unwrap();
         assert!(!format!("{endpoint:?}").contains("geheim"));

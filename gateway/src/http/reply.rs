@@ -170,6 +170,7 @@ mod tests {
             text(Payload::One(Bytes::from_static(b"{}")), true).await,
             "event: message\ndata: {}\n\n"
         );
+        assert_eq!(spliced().into_body(true).count, PIECES_MAX, "no form has more");
         let mut out = Vec::new();
         spliced().append_to(&mut out);
         assert_eq!(out, json.as_bytes());

@@ -30,12 +30,12 @@ use crate::mcp::jsonrpc::{self, code};
 use crate::mcp::tools::{self, Backend, Circumstances, Detach};
 
 /// Most bytes read and dropped after an early refusal, so that the client can read the answer.
-const DISCARD_BYTES_MAX: usize = 16 * 1024 * 1024;
+pub const DISCARD_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Bodies read on at once; beyond them a connection is closed at once, and the answer to a client
 /// that is still sending may be lost to it.
 pub const DISCARDS_MAX: usize = 128;
 /// Longest time spent on one.
-const DISCARD_MAX: Duration = Duration::from_secs(5);
+pub const DISCARD_MAX: Duration = Duration::from_secs(5);
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");

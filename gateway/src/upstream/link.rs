@@ -244,11 +244,11 @@ impl Link {
     }
 }
 
-/// One open stream, also when it is given up from outside.
-struct Counted<'a>(&'a IntGauge);
+/// One of those that a gauge counts, also when it is given up from outside.
+pub(crate) struct Counted<'a>(&'a IntGauge);
 
 impl<'a> Counted<'a> {
-    fn new(gauge: &'a IntGauge) -> Self {
+    pub(crate) fn new(gauge: &'a IntGauge) -> Self {
         gauge.inc();
         Self(gauge)
     }

@@ -16,6 +16,7 @@ use proto::v1::room_node_client::RoomNodeClient;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
+pub(crate) use link::Counted;
 pub use link::{LINK_QUEUE_MAX, Transport};
 
 use self::link::{Link, NoAnswer};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gateway::http::Settings;
-use gateway::http::route::DISCARDS_MAX;
+use gateway::http::route::{DISCARD_BYTES_MAX, DISCARDS_MAX};
 use gateway::http::server::SURPLUS_CONNECTIONS_MAX;
 use gateway::http::stats::Turned;
 
@@ -179,4 +179,23 @@ async fn bodies_read_on_after_a_refusal_are_bounded() {
     assert_eq!(over.reply().await.status, 405);
     assert_eq!(rig.discards().await, DISCARDS_MAX);
     assert!(over.is_closed().await, "its body is not waited for");
+}
+
+#[tokio::test]
+async fn a_body_is_read_on_up_to_its_bound_after_a_refusal() {
+    let rig = Rig::start().await;
+    for (length, closed) in [(DISCARD_BYTES_MAX, false), (DISCARD_BYTES_MAX * 2, true)] {
+        let mut wire = rig.connect().await;
+        wire.send(Ask::bare("").line("PUT /mcp HTTP/1.1").head(length).as_bytes()).await;
+        assert_eq!(wire.reply().await.status, 405);
+        let sent = wire.try_send(&vec![b'x'; length]).await;
+        if closed {
+            assert!(wire.is_closed().await, "what is beyond is not read");
+            continue;
+        }
+        assert!(sent);
+        wire.send(&Ask::legacy("ping", "").bytes()).await;
+        assert_eq!(wire.reply().await.line(), "200 result 7");
+    }
+    assert_eq!(rig.discards().await, 0);
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use gateway::http::Settings;
 use gateway::http::body::UNCHARGED_BYTES_MAX;
+use gateway::http::route::DISCARD_MAX;
 use gateway::http::server::IDLE_MAX;
 use gateway::http::stats::Turned;
 use gateway::mcp::dispatch::{self, Answer, Context};
@@ -88,6 +89,18 @@ async fn an_idle_connection_outlives_the_head_timeout() {
     }
     jump(IDLE_MAX).await;
     assert!(wire.is_closed().await);
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_waited_for_so_long_after_a_refusal() {
+    let rig = Rig::start().await;
+    let mut wire = rig.connect().await;
+    wire.send(Ask::bare("").line("PUT /mcp HTTP/1.1").head(100).as_bytes()).await;
+    assert_eq!(wire.reply().await.status, 405);
+    assert_eq!(rig.edge.gauges().discards, 1);
+    jump(DISCARD_MAX).await;
+    assert!(wire.is_closed().await);
+    assert_eq!(rig.edge.gauges().discards, 0);
 }
 
 #[tokio::test]

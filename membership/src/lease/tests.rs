@@ -25,6 +25,14 @@ fn terms_hold_four_heartbeats() {
 }
 
 #[test]
+fn a_lost_heartbeat_is_repeated_soon_whatever_its_period() {
+    for (heartbeat, retry) in [(1, 1), (100, 25), (1_000, RETRY_MS_MAX), (100_000, RETRY_MS_MAX)] {
+        let terms = Terms::new(TTL_MS_MAX, heartbeat).unwrap();
+        assert_eq!(terms.retry_ms(), retry, "{heartbeat}");
+    }
+}
+
+#[test]
 fn a_lease_counts_from_before_the_sending() {
     let mut lease = Lease::joined(terms(), Mono(1_000), Mono(1_800));
     assert_eq!(lease.until(), Some(Mono(5_000)));

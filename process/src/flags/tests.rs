@@ -85,3 +85,13 @@ fn warnings_let_it_serve_and_help_wins_over_mistakes() {
     assert_eq!(parse(&["--wait-burst=x", "-h"], &[]), Ok(Command::Print(PROGRAM.help())));
     assert_eq!(parse(&["-V"], &[]), Ok(Command::Print("probe 0.1.0\n".to_owned())));
 }
+
+#[test]
+fn periods_and_names_of_regions_are_bounded() {
+    assert_eq!(value::number("86400000", value::PERIOD), Ok(86_400_000_u64));
+    let over = value::number::<u64>("86400001", value::PERIOD);
+    assert_eq!(over, Err("expected a whole number from 1 to 86400000".to_owned()));
+    let longest = "r".repeat(value::REGION_BYTES_MAX);
+    assert_eq!(value::region(&longest), Ok(longest.clone()));
+    assert!(value::region(&format!("{longest}r")).is_err());
+}

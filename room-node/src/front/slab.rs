@@ -259,6 +259,17 @@ mod tests {
     }
 
     #[test]
+    fn a_class_without_a_free_slot_takes_no_record_and_others_do() {
+        let mut slab = Slab::default();
+        let kept = slab.insert(&record(1, 8)).unwrap();
+        slab.classes[1].slots = SLOTS_MAX;
+        assert_eq!(slab.insert(&record(2, 8)), None);
+        assert!(slab.insert(&record(3, 16)).is_some());
+        slab.remove(kept);
+        assert_eq!(slab.insert(&record(4, 8)), Some(kept), "a freed slot is used again");
+    }
+
+    #[test]
     fn slots_are_counted_over_all_classes() {
         let mut slab = Slab::default();
         let places: Vec<At> =

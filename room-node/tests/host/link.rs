@@ -46,6 +46,10 @@ impl Wire {
     }
 
     async fn call(&self, id: u64, op: &str, by: u128, args: &str) {
+        self.call_within(id, op, by, args, 5_000).await;
+    }
+
+    async fn call_within(&self, id: u64, op: &str, by: u128, args: &str, deadline_ms: u64) {
         self.send(up::What::Call(Call {
             id,
             op: op.into(),
@@ -56,7 +60,7 @@ impl Wire {
             args: args.as_bytes().to_vec().into(),
             request: u128::from(id).to_be_bytes().to_vec().into(),
             attempt: 1,
-            deadline_ms: 5_000,
+            deadline_ms,
             ..Call::default()
         }))
         .await;
@@ -154,6 +158,32 @@ async fn a_link_takes_so_many_calls_and_no_more() {
     wire.next().await;
     wire.next().await;
     assert_eq!(rig.host.metrics().link_calls.get(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_of_the_wire_lives_for_a_minute_at_most() {
+    let rig = Rig::new();
+    let mut wire = Wire::open(&rig).await;
+    wire.call(1, "join", 1, "").await;
+    wire.next().await;
+    let begun = rig.clock.mono();
+    wire.call_within(2, "work", 1, "100000000", 3_600_000).await;
+    assert_eq!(wire.next().await, "2 deadline_exceeded");
+    assert_eq!(rig.clock.mono().since(begun), 60_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_over_its_bound_ends_the_link_and_no_other() {
+    let rig = Rig::new();
+    let (mut wire, mut other) = (Wire::open(&rig).await, Wire::open(&rig).await);
+    wire.call(1, "join", 1, "").await;
+    wire.next().await;
+    wire.call(2, "add", 1, &"0".repeat(7 << 20)).await;
+    assert_eq!(wire.next().await, r#"2 {"value":0}"#);
+    wire.call(3, "add", 1, &"0".repeat(8 << 20)).await;
+    assert!(!matches!(wire.down.next().await, Some(Ok(_))), "the stream has ended");
+    other.call(4, "add", 1, "3").await;
+    assert_eq!(other.next().await, r#"4 {"value":3}"#);
 }
 
 #[tokio::test(start_paused = true)]

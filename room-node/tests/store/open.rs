@@ -56,7 +56,7 @@ fn format_and_lock_are_where_the_contract_says() {
 #[test]
 fn foreign_newer_and_unreadable_directories_are_refused_untouched() {
     type Row = (&'static str, fn(&Path), fn(&OpenError) -> bool);
-    let rows: [Row; 5] = [
+    let rows: [Row; 6] = [
         (
             "files of somebody else",
             |dir| fs::write(dir.join("photo.jpg"), "x").unwrap(),
@@ -80,6 +80,15 @@ fn foreign_newer_and_unreadable_directories_are_refused_untouched() {
             |dir| {
                 used(dir);
                 fs::write(dir.join("FORMAT"), "roomring\n").unwrap();
+            },
+            |error| matches!(error, OpenError::Damaged { .. }),
+        ),
+        (
+            "a format behind more than a format file has",
+            |dir| {
+                used(dir);
+                let text = format!("roomring\nformat {}1\n", " ".repeat(256));
+                fs::write(dir.join("FORMAT"), text).unwrap();
             },
             |error| matches!(error, OpenError::Damaged { .. }),
         ),

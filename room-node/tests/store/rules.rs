@@ -4,6 +4,7 @@ use bytes::Bytes;
 use object::{BlobId, Millis};
 use room_node::store::{
     Appended, BLOB_BYTES_MAX, ClaimRequest, DEAD_MARK_MS, Due, Error, FRAME_BYTES_MAX, Fence,
+    SNAPSHOT_BYTES_MAX, Snapshot,
 };
 
 use crate::harness::{
@@ -395,6 +396,10 @@ fn sizes_are_bounded() {
         let mut big = append(&room, fence, 0, 1);
         big.frame.records[0].bytes = Bytes::from(vec![0; FRAME_BYTES_MAX + 1]);
         assert!(matches!(store.append(big).await, Err(Error::Full { .. })));
+        let bytes = Bytes::from(vec![0; SNAPSHOT_BYTES_MAX + 1]);
+        let big = Snapshot { schema: 1, lsn: 0, bytes };
+        let refused = store.snapshot(room.clone(), fence, big).await;
+        assert!(matches!(refused, Err(Error::Full { .. })), "{refused:?}");
         let mut empty = append(&room, fence, 0, 1);
         empty.frame.records.clear();
         assert!(matches!(store.append(empty).await, Err(Error::Damaged { .. })));

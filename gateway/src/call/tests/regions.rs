@@ -5,6 +5,8 @@ use std::sync::Mutex;
 
 use proto::v1::room_node_client::RoomNodeClient;
 use proto::v1::room_node_server::RoomNodeServer;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 
 use super::bench::tools;
@@ -20,7 +22,12 @@ type Client = RoomNodeClient<RoomNodeServer<relay::Relay>>;
 
 /// What a gateway is to its peers.
 fn relay_of(bench: &Bench, stop: &CancellationToken) -> Client {
-    Client::new(relay::service(Arc::clone(&bench.pipeline), tools(), stop.clone()))
+    Client::new(relay::service(
+        Arc::clone(&bench.pipeline),
+        tools(),
+        stop.clone(),
+        relay::RELAYED_CALLS_MAX,
+    ))
 }
 
 /// A gateway whose peers cannot be reached.
@@ -286,4 +293,53 @@ async fn a_peer_that_goes_says_so() {
     tokio::time::sleep(Duration::from_millis(1)).await;
     let refusal = refused(eu.call(&INFO, r#"{"roomId":"us.r"}"#).await);
     assert!(refusal.message.contains("region `us`"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_has_so_many_calls_under_way_and_one_more_is_refused() {
+    let us = alone("us", FILE, |_| Act::Silence).await;
+    let stop = CancellationToken::new();
+    let service = relay::service(Arc::clone(&us.pipeline), tools(), stop, 3);
+    let (ups, receiver) = mpsc::channel(8);
+    let opened = Client::new(service).link(ReceiverStream::new(receiver)).await;
+    let mut downs = opened.unwrap().into_inner();
+    let send = async |what: v1::up::What| ups.send(v1::Up { what: Some(what) }).await.unwrap();
+    let call = |id: u64| {
+        let forwarded = v1::Forwarded { default_region: "eu".into(), client: vec![1; 16].into() };
+        v1::up::What::Call(v1::Call {
+            id,
+            op: "room_info".into(),
+            args: r#"{"roomId":"us.r"}"#.into(),
+            deadline_ms: 60_000,
+            request: u128::from(id).to_be_bytes().to_vec().into(),
+            forwarded: Some(forwarded),
+            ..v1::Call::default()
+        })
+    };
+    let under_way = async |expected: i64| {
+        while us.metrics.relayed.get() != expected {
+            tokio::task::yield_now().await;
+        }
+    };
+    for id in 1..=3 {
+        send(call(id)).await;
+    }
+    under_way(3).await;
+    send(call(4)).await;
+    let Some(v1::down::What::Answer(answer)) = downs.message().await.unwrap().unwrap().what else {
+        panic!("no answer");
+    };
+    let Some(v1::answer::What::Refusal(refusal)) = answer.what else { panic!("not refused") };
+    assert_eq!((answer.id, &*refusal.code), (4, "overloaded"));
+    assert_eq!((us.metrics.relayed.get(), us.metrics.overloaded.get()), (3, 1));
+    // A cancelled call gives its place to the next.
+    send(v1::up::What::Cancel(v1::Cancel { id: 1 })).await;
+    under_way(2).await;
+    send(call(5)).await;
+    under_way(3).await;
+    // So does a peer that goes.
+    drop((ups, downs));
+    while us.metrics.relayed.get() > 0 {
+        tokio::task::yield_now().await;
+    }
 }

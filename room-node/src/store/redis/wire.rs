@@ -217,6 +217,15 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_written_as_far_as_the_functions_count_exactly() {
+        assert_eq!(number(EXACT_MAX - 1), "9007199254740991");
+        for beyond in [EXACT_MAX, EXACT_MAX + 1, u64::MAX] {
+            assert_eq!(number(beyond), "9007199254740992");
+            assert_eq!(due(Some(Millis(beyond))), "9007199254740992");
+        }
+    }
+
+    #[test]
     fn every_failure_says_whether_it_ran() {
         let unsent = || Failure::NotSent { reason: Unsent::QueueFull };
         let doubt = || Failure::Unknown { reason: Doubt::ShortWait };
