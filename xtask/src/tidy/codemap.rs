@@ -68,7 +68,7 @@ fn unproved(text: &str) -> Vec<Finding> {
 }
 
 /// What lacks, where `proof` is `path.rs: name` or `tidy: rule`; anything else is prose.
-fn missing_proof(tree: &Tree, rules: &[&str], proof: &str) -> Option<String> {
+pub(super) fn missing_proof(tree: &Tree, rules: &[&str], proof: &str) -> Option<String> {
     let (place, name) = proof.split_once(": ")?;
     if place == "tidy" {
         let known = rules.contains(&name);
@@ -91,7 +91,7 @@ fn has_test(rust: &Masked, name: &str) -> bool {
 }
 
 /// The pieces of a line between back quotes.
-fn quoted(line: &str) -> impl Iterator<Item = &str> {
+pub(super) fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 

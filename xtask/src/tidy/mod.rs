@@ -8,6 +8,7 @@ mod codemap;
 mod codes;
 mod edges;
 mod length;
+mod limits;
 mod manifest;
 mod marks;
 mod orphans;
@@ -52,7 +53,7 @@ struct Rule {
 }
 
 /// The rules, in the order they are printed.
-const RULES: [Rule; 20] = [
+const RULES: [Rule; 21] = [
     Rule { name: "edges", check: |w| edges::members(&w.graph) },
     Rule { name: "pure-deps", check: |w| edges::pure(&w.graph) },
     Rule { name: "pure-source", check: |w| purity::check(&w.tree) },
@@ -65,6 +66,7 @@ const RULES: [Rule; 20] = [
     Rule { name: "orphans", check: |w| orphans::check(&w.tree) },
     Rule { name: "bounds", check: |w| bounds::check(&w.tree) },
     Rule { name: "queues", check: |w| queues::check(&w.tree) },
+    Rule { name: "limits", check: |w| limits::check(&w.tree) },
     Rule { name: "code-class", check: |w| codes::classes(&w.tree) },
     Rule { name: "code-page", check: |w| codes::pages(&w.tree) },
     Rule { name: "code-test", check: |w| codes::tested(&w.tree) },
