@@ -72,6 +72,8 @@ pub enum EndpointError {
         "the Redis URL names no set of primaries; write redis+sentinel://HOST:PORT,HOST:PORT/NAME"
     )]
     SentinelName,
+    #[error("a Redis Cluster has no numbered databases; write redis+cluster://HOST:PORT,HOST:PORT")]
+    ClusterPath,
     #[error("a % in the credentials of the Redis URL is not followed by two hexadecimal digits")]
     Percent,
 }
@@ -102,6 +104,7 @@ impl FromStr for Endpoint {
                 let sentinels = addresses(hosts, 26_379)?;
                 Ok(Self::Sentinel { sentinels, name: path.to_owned(), credentials })
             }
+            "redis+cluster" if !path.is_empty() => Err(EndpointError::ClusterPath),
             "redis+cluster" => Ok(Self::Cluster { seeds: addresses(hosts, 6_379)?, credentials }),
             "rediss" | "rediss+sentinel" | "rediss+cluster" => Err(EndpointError::Tls),
             _ => Err(EndpointError::Scheme),
@@ -210,6 +213,7 @@ mod tests {
             ("localhost:6379", EndpointError::Scheme),
             ("http://a", EndpointError::Scheme),
             ("rediss://a", EndpointError::Tls),
+            ("redis+cluster://a,b/0", EndpointError::ClusterPath),
             ("redis://", EndpointError::Hosts),
             ("redis://a,b", EndpointError::Hosts),
             ("redis://a:0", EndpointError::Port),
