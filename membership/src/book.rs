@@ -39,6 +39,17 @@ impl Book {
         }
     }
 
+    /// Nobody is there, until the next answer is taken in.
+    pub(crate) fn forget(&self) {
+        let taking = self.taking.lock().unwrap_or_else(PoisonError::into_inner);
+        *self.roster.write().unwrap_or_else(PoisonError::into_inner) = Roster::default();
+        let nobody = Now::nobody();
+        self.metrics.show(&nobody);
+        self.now.send_replace(Arc::new(nobody));
+        self.numbers.send_replace(0);
+        drop(taking);
+    }
+
     /// Takes in what came at `now` to what was sent at `sent`. Says whether the view changed.
     pub(crate) fn take(&self, answer: &Answer, sent: Mono, now: Mono) -> bool {
         let taking = self.taking.lock().unwrap_or_else(PoisonError::into_inner);

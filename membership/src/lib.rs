@@ -23,6 +23,7 @@ mod member;
 mod metrics;
 mod nodes;
 mod redis_clock;
+mod renewals;
 pub mod ring;
 pub mod settings;
 pub mod table;

@@ -17,6 +17,7 @@ use crate::clock::{Clock, Mono};
 use crate::lease::{GAP_MS, Lease, Lost, Standing};
 use crate::metrics::{LeaseMetrics, ViewMetrics};
 use crate::nodes::{Answer, AskError, Joining, NodeTable, Refusal, Word};
+use crate::renewals::Renewals;
 use crate::settings::{SPACING_MS, Settings, SettingsError};
 use crate::table::Now;
 use crate::view::Incarnation;
@@ -76,6 +77,7 @@ struct Shared {
     questions: Mutex<BTreeSet<Incarnation>>,
     nudge: Notify,
     load: AtomicU32,
+    renewals: Renewals,
     metrics: LeaseMetrics,
 }
 
@@ -121,6 +123,7 @@ impl Membership {
             questions: Mutex::default(),
             nudge: Notify::new(),
             load: AtomicU32::new(0),
+            renewals: Renewals::default(),
             metrics,
         });
         shared.take(&answer, sent, now);
@@ -303,6 +306,7 @@ impl Shared {
         let result = match &answer {
             Ok(answer) => {
                 self.take(answer, sent, now);
+                self.renewals.succeeded();
                 let mut lease = self.lease();
                 match answer.word {
                     Word::Ok => lease.renewed(sent, now),
@@ -314,7 +318,7 @@ impl Shared {
             }
             Err(error) => {
                 self.lease().failed(now);
-                tracing::warn!(%error, "the node lease was not renewed");
+                self.renewals.failed(now, &error);
                 "failed"
             }
         };

@@ -191,7 +191,7 @@ impl NodeTable {
     }
 
     pub(crate) async fn view(&self, seen: Seen, by: Instant) -> Result<Answer, AskError> {
-        self.ask("view", seen, [], by).await
+        self.ask("view", seen, [PLACEMENT_VERSION.to_string()], by).await
     }
 
     /// Asks the table to end incarnations: those that the caller saw ended, or those it never

@@ -268,9 +268,11 @@ local function leave(keys, args)
   return answer(s, 'OK')
 end
 
+-- placement version of a caller that places by what it is told; none from callers of before
 local function view(keys, args)
   local s = open(keys, args)
   sweep(s)
+  if args[4] and s.v.p and s.v.p ~= args[4] then return answer(s, 'PLACEMENT') end
   return answer(s, 'OK')
 end
 

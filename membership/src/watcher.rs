@@ -1,7 +1,7 @@
 //! How a gateway follows the view.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use redis_link::RedisLink;
@@ -33,7 +33,9 @@ pub enum WatchError {
 }
 
 /// Follows the view of a region: polls the table, and at once when somebody has seen a later view.
-/// While Redis does not answer, the last view stays in force. Dropping it ends the polling.
+/// While Redis does not answer, the last view stays in force. Where the nodes place rooms by another
+/// [`PLACEMENT_VERSION`](crate::PLACEMENT_VERSION) nobody is in the view: whoever routed by it would
+/// ask the wrong nodes. Dropping it ends the polling.
 #[derive(Debug)]
 pub struct Watcher {
     shared: Arc<Shared>,
@@ -48,6 +50,8 @@ struct Shared {
     poll_ms: u64,
     nudge: Notify,
     suspects: Suspects,
+    /// The nodes place rooms in another way than this process.
+    misplaced: AtomicBool,
 }
 
 impl Drop for Watcher {
@@ -74,6 +78,7 @@ impl Watcher {
             poll_ms: watching.poll_ms,
             nudge: Notify::new(),
             suspects: Suspects::default(),
+            misplaced: AtomicBool::new(false),
         });
         let sent = shared.poll().await;
         let task = tokio::spawn(Arc::clone(&shared).run(sent)).abort_handle();
@@ -146,9 +151,15 @@ impl Shared {
         let by = self.clock.instant(sent.plus(POLL_DEADLINE_MS));
         let asked = &self.book.metrics.asked;
         match self.table.view(self.book.seen(), by).await {
+            Ok(answer) if answer.word != Word::Ok => {
+                asked.with_label_values(&["refused"]).inc();
+                self.refused(answer.word);
+            }
             Ok(answer) => {
                 asked.with_label_values(&["ok"]).inc();
-                debug_assert_eq!(answer.word, Word::Ok, "a view is refused to nobody");
+                if self.misplaced.swap(false, Ordering::Relaxed) {
+                    tracing::info!("the view is followed again");
+                }
                 if self.book.take(&answer, sent, self.clock.now()) {
                     self.suspects.keep(&self.book.now().view);
                     self.show_suspects();
@@ -160,6 +171,18 @@ impl Shared {
             }
         }
         sent
+    }
+
+    /// Says so once.
+    fn refused(&self, word: Word) {
+        if self.misplaced.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        self.book.forget();
+        match word {
+            Word::Refused(why) => tracing::error!("nothing is routed any more: {why}"),
+            other => tracing::error!(?other, "nothing is routed any more: no view is given"),
+        }
     }
 
     fn show_suspects(&self) {

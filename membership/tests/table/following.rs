@@ -6,7 +6,7 @@ use membership::{Membership, State, Terms};
 use prometheus::{Encoder as _, Registry, TextEncoder};
 use redis_link::rig::Server;
 
-use crate::{join, link, settings, soon, until, watch};
+use crate::{command, join, link, settings, soon, until, watch};
 
 #[tokio::test]
 async fn a_gateway_keeps_the_last_view_while_redis_is_down() {
@@ -25,6 +25,27 @@ async fn a_gateway_keeps_the_last_view_while_redis_is_down() {
     until("the gateway goes on", || gateway.now().view.number > before.view.number).await;
     assert_eq!(gateway.now().view.members.len(), 1);
     assert!(!gateway.is_suspect(node.me()));
+}
+
+/// Who computes another table from the same view would ask the wrong nodes.
+#[tokio::test]
+async fn nobody_is_in_the_view_of_a_gateway_that_places_in_another_way() {
+    let server = Server::start(&[]).unwrap();
+    let link = link(&server).await;
+    let node = join(&link, "a", 1).await;
+    let gateway = watch(&link, 50).await;
+    let number = gateway.now().view.number;
+    assert!(number > 0);
+    command(&link, &["HSET", "{nodes:local}v", "p", "2"]).await;
+    until("nobody is there", || gateway.now().view.number == 0).await;
+    assert_eq!(gateway.now().view.members.len(), 0);
+    let late = watch(&link, 50).await;
+    assert_eq!(late.now().view.number, 0, "one that starts is told, too");
+    command(&link, &["HSET", "{nodes:local}v", "p", "1"]).await;
+    for gateway in [&gateway, &late] {
+        until("the node is there again", || gateway.now().view.members.len() == 1).await;
+    }
+    assert!(gateway.now().view.number >= number && node.is_leased());
 }
 
 #[tokio::test]
