@@ -58,6 +58,8 @@ pub struct Metrics {
     pub link_queued: IntGauge,
     /// Open streams to nodes.
     pub links_open: IntGauge,
+    /// Open streams to gateways of other regions.
+    pub peer_links_open: IntGauge,
     /// Cells of the guard whose payers have not got their whole budget back yet.
     pub guard_cells: IntGauge,
     /// Streams that ended or could not be opened.
@@ -215,6 +217,10 @@ impl Metrics {
             forwarded: forwarded(&new)?,
             relayed: relayed(&new)?,
             links_open: new.gauge("roomring_gateway_links", "Open streams to nodes.")?,
+            peer_links_open: new.gauge(
+                "roomring_gateway_peer_links",
+                "Open streams to gateways of other regions.",
+            )?,
             guard_cells: guard_cells(&new)?,
             link_reopens: new.counter(
                 "roomring_gateway_link_reopens_total",
@@ -400,6 +406,7 @@ mod tests {
         "roomring_gateway_link_queued_messages",
         "roomring_gateway_link_reopens_total",
         "roomring_gateway_links",
+        "roomring_gateway_peer_links",
         "roomring_gateway_refusals_total code=other",
         "roomring_gateway_refusals_total code=overloaded",
         "roomring_gateway_refusals_total code=room_full",

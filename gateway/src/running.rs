@@ -148,9 +148,9 @@ impl Abroad {
             let logged = client.inspect_err(|error| {
                 tracing::error!(address, %error, "peer gateway not dialled");
             });
-            logged
-                .ok()
-                .map(|client| Upstream::start_to(address, &client, config.link_streams, metrics))
+            logged.ok().map(|client| {
+                Upstream::start_to_peer(address, &client, config.link_streams, metrics)
+            })
         });
         Ok(Self { peers, listener: peering.listener, tls })
     }
@@ -259,7 +259,11 @@ fn admin(
     let edge = Arc::clone(edge);
     Admin {
         registries,
-        ready: Box::new(move || ready.is_ready()),
+        ready: Box::new(move || match (ready.is_draining(), ready.is_ready()) {
+            (true, _) => Err("it is about to end"),
+            (false, false) => Err("no node takes calls"),
+            (false, true) => Ok(()),
+        }),
         refresh: Box::new(move || {
             pipeline.refresh_gauges();
             metrics.http.refresh(edge.stats(), edge.gauges());

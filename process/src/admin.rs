@@ -32,8 +32,8 @@ pub struct Admin {
     /// Gathered together; a name that appears in several is one family.
     /// Bounded by the parts of the process.
     pub registries: Vec<Registry>,
-    /// Whether new calls can be served.
-    pub ready: Box<dyn Fn() -> bool + Send + Sync>,
+    /// Whether new calls can be served; why not, in a few words.
+    pub ready: Box<dyn Fn() -> Result<(), &'static str> + Send + Sync>,
     /// Brings costly gauges up to date before they are read.
     pub refresh: Box<dyn Fn() + Send + Sync>,
 }
@@ -100,14 +100,14 @@ impl Admin {
 
     fn answer<B>(&self, request: &Request<B>) -> Response<Full<Bytes>> {
         let found = match request.uri().path() {
-            "/livez" | "/healthz" => Ok(()),
-            "/readyz" if (self.ready)() => Ok(()),
-            "/readyz" => Err((StatusCode::SERVICE_UNAVAILABLE, "not ready\n")),
-            "/metrics" => Ok(()),
-            _ => Err((StatusCode::NOT_FOUND, "not found\n")),
+            "/livez" | "/healthz" | "/metrics" => Ok(()),
+            "/readyz" => (self.ready)().map_err(|why| {
+                (StatusCode::SERVICE_UNAVAILABLE, Bytes::from(format!("not ready: {why}\n")))
+            }),
+            _ => Err((StatusCode::NOT_FOUND, Bytes::from_static(b"not found\n"))),
         };
         let mut response = match found {
-            Err((status, text)) => plain(status, Bytes::from_static(text.as_bytes())),
+            Err((status, text)) => plain(status, text),
             Ok(()) if !matches!(*request.method(), Method::GET | Method::HEAD) => {
                 let text = Bytes::from_static(b"method not allowed\n");
                 let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, text);
@@ -220,7 +220,7 @@ mod tests {
         let ready = Arc::clone(ready);
         Admin {
             registries: vec![one, two],
-            ready: Box::new(move || ready.load(Ordering::Relaxed)),
+            ready: Box::new(move || ready.load(Ordering::Relaxed).then_some(()).ok_or("not yet")),
             refresh: Box::new(move || counter.inc()),
         }
     }
@@ -237,7 +237,8 @@ mod tests {
     async fn paths_answer_and_readiness_follows() {
         let ready = Arc::new(AtomicBool::new(false));
         let admin = admin(&ready);
-        assert_eq!(ask(&admin, Method::GET, "/readyz").await.0, 503);
+        let unready = ask(&admin, Method::GET, "/readyz").await;
+        assert_eq!(unready, (503, "not ready: not yet\n".to_owned()));
         ready.store(true, Ordering::Relaxed);
         for (method, path, status) in [
             (Method::GET, "/livez", 200),

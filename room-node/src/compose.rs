@@ -2,7 +2,7 @@
 //! takes it down in the order that lets others take over.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use membership::{Incarnation, JoinError, Membership, Standing, Terms, TermsError};
@@ -89,12 +89,17 @@ pub async fn start(config: &Config) -> Result<Running, StartError> {
     let admin_listener = bind("admin-listen", config.admin_listen).await?;
     let (listen, admin_listen) = (listener.local_addr()?, admin_listener.local_addr()?);
     let registry = Registry::new();
+    let (stop, end) = (CancellationToken::new(), CancellationToken::new());
+    let parts = Arc::new(Parts::default());
+    // First of all: a node that waits for its predecessor's lease can be looked at.
+    tokio::spawn(admin(&registry, &parts).serve(admin_listener, end.clone()));
+    let starting = end.clone().drop_guard();
     let links = config.tls.is_given().then(|| links(&config.tls, &registry)).transpose()?;
     let of_redis = redis_link::Settings {
         node_ttl_ms: config.node_ttl_ms,
         ..redis_link::Settings::new(endpoint, config.durability, LIBRARIES)
     };
-    let link = RedisLink::open(of_redis, &registry).await?;
+    let link = parts.opened(RedisLink::open(of_redis, &registry).await?);
     let address = config.advertise.clone().unwrap_or_else(|| listen.to_string());
     let name = config.node_id.as_deref().unwrap_or(&address);
     let me = Incarnation::new(name, getrandom::u64().map_err(StartError::Random)?)?;
@@ -105,10 +110,8 @@ pub async fn start(config: &Config) -> Result<Running, StartError> {
     let kept: &'static Arc<Membership> = Box::leak(Box::new(Arc::clone(&membership)));
     let clock = Clock::following(kept.as_ref());
     let host = start_host(config, clock, &membership, &link, &registry)?;
-    let (stop, end) = (CancellationToken::new(), CancellationToken::new());
+    parts.joined(&membership, &host);
     let server = serve::serve(host.clone(), listener, links.as_ref(), stop.clone());
-    let admin = admin(registry, link, Arc::clone(&membership), host.clone());
-    tokio::spawn(admin.serve(admin_listener, end.clone()));
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         %listen,
@@ -120,7 +123,7 @@ pub async fn start(config: &Config) -> Result<Running, StartError> {
         durability = ?config.durability,
         "started"
     );
-    let region = config.region.clone();
+    let (region, end) = (config.region.clone(), starting.disarm());
     Ok(Running { listen, admin_listen, clock, membership, host, region, stop, end, server })
 }
 
@@ -146,17 +149,48 @@ fn start_host(
     Ok(host)
 }
 
-/// Ready: the store can be reached, the node lease holds, and nothing is being given up.
-fn admin(
-    registry: Registry,
-    link: Arc<RedisLink>,
-    membership: Arc<Membership>,
-    host: Host<Room>,
-) -> Admin {
+fn admin(registry: &Registry, parts: &Arc<Parts>) -> Admin {
+    let parts = Arc::clone(parts);
     Admin {
-        registries: vec![registry],
-        ready: Box::new(move || link.is_open() && membership.is_leased() && !host.is_draining()),
+        registries: vec![registry.clone()],
+        ready: Box::new(move || parts.ready()),
         refresh: Box::new(|| {}),
+    }
+}
+
+/// What readiness looks at, as far as the start has come.
+#[derive(Default)]
+struct Parts {
+    link: Mutex<Option<Arc<RedisLink>>>,
+    joined: Mutex<Option<(Arc<Membership>, Host<Room>)>>,
+}
+
+impl Parts {
+    fn opened(&self, link: Arc<RedisLink>) -> Arc<RedisLink> {
+        *self.link.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&link));
+        link
+    }
+
+    fn joined(&self, membership: &Arc<Membership>, host: &Host<Room>) {
+        let joined = Some((Arc::clone(membership), host.clone()));
+        *self.joined.lock().unwrap_or_else(PoisonError::into_inner) = joined;
+    }
+
+    /// Ready: the store can be reached, the node lease holds, and nothing is being given up.
+    fn ready(&self) -> Result<(), &'static str> {
+        let link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
+        let link = link.as_ref().ok_or("it looks for Redis")?;
+        let joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
+        let (membership, host) = joined.as_ref().ok_or("it waits to join its region")?;
+        if host.is_draining() {
+            Err("it gives its rooms up")
+        } else if !link.is_open() {
+            Err("Redis is away")
+        } else if !membership.is_leased() {
+            Err("it has no node lease")
+        } else {
+            Ok(())
+        }
     }
 }
 

@@ -109,6 +109,7 @@ impl Link {
         client: RoomNodeClient<T>,
         address: Arc<str>,
         metrics: Arc<Metrics>,
+        streams_open: IntGauge,
     ) {
         let mut backoff = REOPEN_FIRST;
         loop {
@@ -117,7 +118,7 @@ impl Link {
             let opening = client.link(ReceiverStream::new(queue));
             match tokio::time::timeout(OPEN_TIMEOUT, opening).await {
                 Ok(Ok(response)) => {
-                    let counted = Counted::new(&metrics.links_open);
+                    let counted = Counted::new(&streams_open);
                     self.open(up);
                     let end = self.read(response.into_inner()).await;
                     // A node that drains opens streams still, only to say so again.

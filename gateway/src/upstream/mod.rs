@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use object::{ObjectId, ParticipantId, RequestId};
+use prometheus::IntGauge;
 use proto::v1;
 use proto::v1::room_node_client::RoomNodeClient;
 use tokio::sync::Notify;
@@ -130,13 +131,35 @@ impl Upstream {
         streams: usize,
         metrics: &Arc<Metrics>,
     ) -> Self {
+        Self::counted(address, client, streams, metrics, &metrics.links_open)
+    }
+
+    /// As [`Upstream::start_to`], where a gateway of another region is at the other end.
+    #[must_use]
+    pub fn start_to_peer<T: Transport>(
+        address: &str,
+        client: &RoomNodeClient<T>,
+        streams: usize,
+        metrics: &Arc<Metrics>,
+    ) -> Self {
+        Self::counted(address, client, streams, metrics, &metrics.peer_links_open)
+    }
+
+    fn counted<T: Transport>(
+        address: &str,
+        client: &RoomNodeClient<T>,
+        streams: usize,
+        metrics: &Arc<Metrics>,
+        open: &IntGauge,
+    ) -> Self {
         let address: Arc<str> = Arc::from(address);
         let opened = Arc::new(Notify::new());
         let links: Box<[Link]> =
             (0..streams.max(1)).map(|_| Link::new(Arc::clone(&opened))).collect();
         let run = |link: &Link| {
             let (client, address) = (client.clone(), Arc::clone(&address));
-            tokio::spawn(link.clone().run(client, address, Arc::clone(metrics))).abort_handle()
+            let metrics = Arc::clone(metrics);
+            tokio::spawn(link.clone().run(client, address, metrics, open.clone())).abort_handle()
         };
         let tasks = links.iter().map(run).collect();
         Self { inner: Arc::new(Inner { links, opened, tasks, turn: AtomicUsize::new(0) }) }

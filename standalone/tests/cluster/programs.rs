@@ -1,11 +1,14 @@
 //! The two programs as operators see them: help, exit codes, health, start-up failures.
 
 use std::net::TcpListener;
+use std::process::Stdio;
+use std::time::Duration;
 
 use hyper::StatusCode;
 
+use crate::backend::Backend;
 use crate::http::Http;
-use crate::program::command;
+use crate::program::{Program, STEP, command};
 use crate::server::{FAST, Server};
 
 /// Runs to the end: exit code, standard output, standard error.
@@ -87,6 +90,49 @@ async fn a_gateway_without_nodes_is_not_ready() {
     let ready =
         || async { Http::new(server.gateways[0].admin).get("/readyz").await.unwrap().status };
     let unready = async { while ready().await != StatusCode::SERVICE_UNAVAILABLE {} };
-    tokio::time::timeout(crate::program::STEP, unready).await.unwrap();
+    tokio::time::timeout(STEP, unready).await.unwrap();
     assert_eq!(Http::new(server.gateways[0].admin).get("/livez").await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn a_node_that_waits_to_join_can_be_looked_at() {
+    let dir = tempfile::tempdir().unwrap();
+    let backend = Backend::of(dir.path(), &[], 0);
+    let flags = [
+        format!("--redis-url={}", backend.url),
+        "--node-id=a".to_owned(),
+        "--node-ttl-ms=600000".to_owned(),
+    ];
+    // Its node lease outlives it by ten minutes.
+    Program::start("roomring-node", &flags).kill();
+    let admin = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut node = command("roomring-node")
+        .args(["--listen=127.0.0.1:0", &format!("--admin-listen={admin}")])
+        .args(&flags)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut tick = tokio::time::interval(Duration::from_millis(20));
+    let waits = async {
+        loop {
+            tick.tick().await;
+            let Ok(answer) = Http::new(admin).get("/readyz").await else { continue };
+            assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+            if answer.text() == "not ready: it waits to join its region\n" {
+                return;
+            }
+        }
+    };
+    let waited = tokio::time::timeout(STEP, waits).await;
+    let mut statuses = Vec::new();
+    for path in ["/livez", "/healthz", "/metrics"] {
+        statuses.push(Http::new(admin).get(path).await.map(|answer| answer.status));
+    }
+    let pid = node.id().to_string();
+    let told = std::process::Command::new("kill").args(["-s", "TERM", &pid]).status();
+    let ended = tokio::task::spawn_blocking(move || node.wait()).await.unwrap();
+    assert!(waited.is_ok(), "it answers and says what it waits for");
+    assert_eq!(statuses, [Ok(StatusCode::OK); 3]);
+    assert!(told.unwrap().success());
+    assert_eq!(ended.unwrap().code(), Some(0));
 }

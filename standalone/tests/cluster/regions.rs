@@ -78,21 +78,23 @@ impl Region {
     /// Waits until every gateway here has all its streams to nodes, and those to this many gateways
     /// of the other region.
     async fn linked_to(&self, peers: usize) {
-        let expected = (STREAMS * (NODES + peers)) as f64;
+        let expected = [(STREAMS * NODES) as f64, (STREAMS * peers) as f64];
         for gateway in &self.gateways {
             let linked = async {
-                while links(gateway).await.to_bits() != expected.to_bits() {
+                while links(gateway).await.map(f64::to_bits) != expected.map(f64::to_bits) {
                     tokio::task::yield_now().await;
                 }
             };
             let done = timeout(STEP, linked).await;
-            assert!(done.is_ok(), "{} links: {}", links(gateway).await, gateway.stderr());
+            assert!(done.is_ok(), "{:?} links: {}", links(gateway).await, gateway.stderr());
         }
     }
 }
 
-async fn links(gateway: &Program) -> f64 {
-    sum(&scrape(gateway.admin).await, "roomring_gateway_links", "")
+/// Streams to nodes, and to gateways of the other region.
+async fn links(gateway: &Program) -> [f64; 2] {
+    let metrics = scrape(gateway.admin).await;
+    ["roomring_gateway_links", "roomring_gateway_peer_links"].map(|name| sum(&metrics, name, ""))
 }
 
 /// The flags of certificates that both sides of every link show here.
@@ -241,6 +243,6 @@ async fn nodes_take_nobody_without_a_certificate(region: &Region) {
     let stranger = Program::start("roomring-gateway", &args);
     let ready = Http::new(stranger.admin).get("/readyz").await.unwrap();
     assert_eq!(ready.status, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(links(&stranger).await.to_bits(), 0.0_f64.to_bits());
+    assert_eq!(links(&stranger).await.map(f64::to_bits), [0.0_f64.to_bits(); 2]);
     assert!(region.backend.nodes.len() == NODES, "the nodes are there");
 }
