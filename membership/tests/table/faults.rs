@@ -55,6 +55,24 @@ async fn answers_that_never_come_end_the_lease_here_but_not_there() {
     assert!(a.is_leased());
 }
 
+/// The renewal is a write like others: without it nobody knows for how long the lease will hold.
+#[tokio::test]
+async fn a_redis_that_refuses_writes_ends_the_lease_here_and_nobody_there() {
+    let server = Server::start(&[]).unwrap();
+    let link = link(&server).await;
+    let a = join(&link, "a", 1).await;
+    let mut standing = a.standing();
+    server.ask(&["CONFIG", "SET", "min-replicas-to-write", "1"]).unwrap();
+    let lapsed = standing.wait_for(|s| *s == Standing::Lapsed);
+    within("the lease runs out", lapsed).await.unwrap();
+    assert!(!a.is_leased());
+    server.ask(&["CONFIG", "SET", "min-replicas-to-write", "0"]).unwrap();
+    let after = standing.wait_for(|s| *s != Standing::Lapsed);
+    let after = *within("the table is written again", after).await.unwrap();
+    assert_eq!(after, Standing::Leased, "the same incarnation goes on");
+    assert!(a.is_leased() && !a.ended(a.me()));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failover_ends_nobody_and_numbers_only_rise() {
     let mut set = Sentinel::start(&[
