@@ -276,7 +276,7 @@ const SHED_CALLS: Named =
     ("roomring_node_shed_calls_total", "Calls refused for overload, by kind.");
 
 /// The bounds that are counted, by the names of `docs/bounds.md`.
-const BOUNDS: [&str; 18] = [
+const BOUNDS: [&str; 19] = [
     "mailbox_calls_max",
     "parked_calls_max",
     "objects_active_max",
@@ -288,6 +288,7 @@ const BOUNDS: [&str; 18] = [
     "checks_max",
     "leaves_max",
     "releases_max",
+    "evictions_max",
     "page_slots_max",
     "sweep_slots_max",
     "take_max",

@@ -114,6 +114,7 @@ pub(crate) struct Inner<O: Object> {
     primaries: watch::Receiver<u64>,
     leaves: Semaphore,
     checks: Semaphore,
+    evictions: Arc<Semaphore>,
     draining: CancellationToken,
     /// Cancelled when the last handle is gone: everything stops where it stands, as by a kill.
     dead: CancellationToken,
@@ -150,6 +151,7 @@ impl<O: Object> Host<O> {
             primaries: cluster.primaries(),
             leaves: Semaphore::new(leave::LEAVES_MAX),
             checks: Semaphore::new(guard::CHECKS_MAX),
+            evictions: Arc::new(Semaphore::new(sleep::EVICTIONS_MAX)),
             me: incarnation,
             cluster,
             config,

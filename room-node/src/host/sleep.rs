@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use object::{IdleView, Millis, Object, ObjectId, Outcome, Parked as Why, Poll};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::actor::End;
 use super::batch::Parked;
@@ -13,6 +14,7 @@ use super::{Active, Inner, leave};
 use crate::clock::Mono;
 use crate::error;
 use crate::front::stub::{self, Stub};
+use crate::store::Fence;
 
 impl<O: Object> Inner<O> {
     /// Gives an activation up, after its snapshot and due time are stored. `None` if a call came
@@ -81,9 +83,8 @@ impl<O: Object> Inner<O> {
         }
         self.leave(&mut shard, entry);
         drop(shard);
-        if let Some(gone) = evicted {
-            let host = Arc::clone(self);
-            tokio::spawn(async move { host.release(vec![gone]).await });
+        if let Some((place, gone)) = evicted {
+            tokio::spawn(Arc::clone(self).evict(place, gone));
         }
         Some(Some(End::Over))
     }
@@ -153,12 +154,45 @@ impl<O: Object> Inner<O> {
         }
     }
 
-    // Over the bound, the stalest of a few stubs of this shard goes.
-    fn make_room(&self, shard: &mut Shard) -> Option<(ObjectId, crate::store::Fence)> {
-        const LOOKED_AT: usize = 8;
+    // Over the bound, the stalest of a few stubs of this shard goes. While the store is slow to
+    // release those before it, it stays: whoever gets an answer first comes back for it.
+    fn make_room(&self, shard: &mut Shard) -> Option<(OwnedSemaphorePermit, Owned)> {
         if self.directory.stub_count() < self.config.stubs_max {
             return None;
         }
+        let Ok(place) = Arc::clone(&self.evictions).try_acquire_owned() else {
+            self.metrics.bound_hit("evictions_max");
+            return None;
+        };
+        Some((place, self.stalest(shard)?))
+    }
+
+    // Releases a stub that is out of memory, and then others for as long as there are too many.
+    async fn evict(self: Arc<Self>, _place: OwnedSemaphorePermit, gone: Owned) {
+        let _in_flight = self.metrics.in_flight("evictions");
+        let mut gone = Some(gone);
+        while let Some(one) = gone {
+            self.release(vec![one]).await;
+            gone = if self.is_dead() { None } else { self.one_too_many() };
+        }
+    }
+
+    // Shards are looked at from a random one on: one of them may have no stub that can go.
+    fn one_too_many(&self) -> Option<Owned> {
+        let count = self.directory.shard_count();
+        let from = usize::try_from(super::random_u64() >> 32).unwrap_or(0);
+        (0..count).find_map(|step| {
+            if self.directory.stub_count() <= self.config.stubs_max {
+                return None;
+            }
+            let mut shard = self.directory.shard_at((from + step) % count.max(1))?;
+            self.stalest(&mut shard)
+        })
+    }
+
+    // Takes the stalest of a few stubs of a shard out of memory.
+    fn stalest(&self, shard: &mut Shard) -> Option<Owned> {
+        const LOOKED_AT: usize = 8;
         let (wall, now) = (self.clock.now(), self.clock.mono());
         let from = shard.stubs.somewhere(super::random_u64());
         let (mut page, _) = shard.stubs.page(from, LOOKED_AT, wall, now);
@@ -215,6 +249,12 @@ impl<O: Object> Inner<O> {
     }
 }
 
+/// An object and the fence it is owned under.
+type Owned = (ObjectId, Fence);
+
+/// Stubs released at the same time because there are too many. Over it they stay, and go when the
+/// store has answered: their number is then bounded by the slots of the shards.
+pub(super) const EVICTIONS_MAX: usize = 256;
 /// Slots forgotten in one go.
 const FORGET_SLOTS: usize = 4_096;
 /// Longest lease a stub can keep (12 days); leases are minutes.
