@@ -167,3 +167,27 @@ async fn ask(
     let values = socket.ask(commands).await?;
     Ok((values, socket))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Credentials;
+
+    #[tokio::test]
+    async fn so_many_servers_are_asked_in_one_round() {
+        // Nobody listens there any more.
+        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        drop(listener);
+        let address = |number| Address { host: format!("127.0.0.{number}"), port };
+        let members: Vec<_> = (1..=ASKED_MAX + 8).map(address).collect();
+        let short = Duration::from_millis(ASK_MS);
+        let credentials = Credentials::default();
+        let login = Login { credentials, db: 0, connect: short, response: short };
+        let mut panel = Panel::new(members.clone(), login, None);
+        let mut commands = Pipeline::with_capacity(1);
+        commands.cmd("PING");
+        let asked: Vec<_> = panel.ask(&commands).await.into_iter().map(|answer| answer.0).collect();
+        assert_eq!(asked, members[..ASKED_MAX]);
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use membership::{Membership, State, Terms};
+use membership::{Incarnation, Membership, State, Terms};
 use prometheus::{Encoder as _, Registry, TextEncoder};
 use redis_link::rig::Server;
 
@@ -151,6 +151,22 @@ async fn everything_that_counts_is_shown() {
     assert!(shown(&registry, "roomring_membership_lease_remaining_ms") > 0.0);
     assert!(shown(&registry, "roomring_membership_gaps_total") >= 0.0);
     assert_eq!(node.now().view.count(State::Active), 1);
+}
+
+#[tokio::test]
+async fn so_many_unknown_owners_are_asked_for_at_once_and_then_the_others() {
+    let server = Server::start(&[]).unwrap();
+    let (link, registry) = (link(&server).await, Registry::new());
+    let a = Membership::join(link, settings("a", 1), &registry).await.unwrap();
+    let unknown: Vec<_> =
+        (1..=300).map(|boot| Incarnation::new("of-last-year", boot).unwrap()).collect();
+    // Nothing else runs on this thread meanwhile.
+    assert!(!unknown.iter().any(|owner| a.ended(owner)));
+    assert!((shown(&registry, "roomring_membership_questions") - 256.0).abs() < 0.5);
+    until("all are ended", || unknown.iter().filter(|owner| !a.ended(owner)).count() == 0).await;
+    until("nobody is asked for", || shown(&registry, "roomring_membership_questions").abs() < 0.5)
+        .await;
+    assert!(a.is_leased());
 }
 
 fn shown(registry: &Registry, name: &str) -> f64 {

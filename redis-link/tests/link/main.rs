@@ -7,6 +7,7 @@
     reason = "a test ends where its expectation ends, in the functions it shares too"
 )]
 
+mod bounds;
 mod cluster;
 mod faults;
 mod refusals;

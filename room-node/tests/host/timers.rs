@@ -93,3 +93,27 @@ async fn a_thousand_poisoned_objects_do_not_delay_the_next_timer() {
     pass(61_100).await;
     assert_eq!(rig.get("next").await, r#"ok {"value":0,"rang":1}"#);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_cold_timer_nobody_told_of_is_found_when_the_scan_looks_again() {
+    let rig = Rig::with(
+        |config| {
+            config.due_scan_ms_max = 45_000;
+            config.idle_to_stub_ms = 1_000;
+            config.stub_to_cold_ms = 4_000;
+            config.agent_lease_ms = 100_000_000;
+        },
+        0,
+    );
+    // The first scan finds nothing, and so knows of no time to look again.
+    pass(1).await;
+    assert_eq!(rig.store.calls(Method::Due), 1);
+    rig.join("a", 1).await;
+    rig.call("alarm", "a", 1, "20000").await;
+    pass(44_900).await;
+    assert_eq!((rig.active(), rig.stubs(), rig.store.calls(Method::Due)), (0, 0, 1));
+    assert_eq!(rig.wakes("timer"), 0);
+    pass(200).await;
+    assert_eq!((rig.wakes("timer"), rig.store.calls(Method::Due)), (1, 2));
+    assert_eq!(rig.get("a").await, r#"ok {"value":0,"rang":1}"#);
+}
