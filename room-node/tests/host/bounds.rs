@@ -97,6 +97,31 @@ async fn so_many_stubs_over_their_bound_go_at_the_same_time_and_then_the_others(
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_stub_over_the_bound_that_could_not_be_released_is_given_to_whoever_asks() {
+    let town = Town::with(|config| config.stubs_max = 20, 0);
+    let rig = &town.a.rig;
+    for number in 0..60 {
+        let name = number.to_string();
+        rig.join(&name, 1).await;
+        assert_eq!(rig.call("add", &name, 1, "1").await, r#"ok {"value":1}"#);
+    }
+    let lost = Error::Unavailable { context: "injected".into() };
+    for _ in 0..40 {
+        assert!(town.store.inject(Method::Release, Fault::Refuse(lost.clone())));
+    }
+    pass(31_000).await;
+    assert_eq!((rig.active(), rig.stubs(), in_flight(rig, "evictions")), (0, 20, 0));
+    assert_eq!(town.store.calls(Method::Release), 40, "each is tried once");
+    let owned = |by: &i32| town.store.fence(&id(&by.to_string())).is_some();
+    assert_eq!((0..60).filter(owned).count(), 60, "none was released");
+    town.all_to("b");
+    for number in 0..60 {
+        let answer = town.call("b", "add", &number.to_string(), 1, "1").await;
+        assert_eq!(answer, r#"ok {"value":2}"#, "{number}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn so_many_fences_are_checked_at_the_same_time_and_then_the_others() {
     let town = Town::new();
     let rig = &town.a.rig;
