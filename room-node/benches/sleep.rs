@@ -1,5 +1,5 @@
-//! What sleeping rooms cost (performance goals 11, 13 and 14), in counts and bytes, so that the
-//! figures hold on a busy machine too. `cargo xtask bench sleep` prints one JSON line a figure.
+//! What sleeping rooms cost (performance goals 11, 13, 14 and 17): counts and bytes, which hold
+//! on a busy machine too, and the time to read one back. `cargo xtask bench sleep` prints one JSON line a figure.
 //!
 //! Needs redis-server. `ROOMRING_SLEEPERS` and `ROOMRING_STUBS` make a run smaller.
 #![expect(
@@ -24,6 +24,7 @@ mod nothing;
 mod sleep {
     pub(crate) mod flood;
     pub(crate) mod link;
+    pub(crate) mod rehydrate;
     pub(crate) mod stored;
     pub(crate) mod stubs;
 }
@@ -49,7 +50,7 @@ const STUBS: usize = 1_000_000;
 const STUBS_OF_ROOMS: usize = 200_000;
 
 /// Each in a process of its own: memory freed by one would hide the next.
-const PARTS: [&str; 4] = ["flood", "stubs", "rooms", "stored"];
+const PARTS: [&str; 5] = ["flood", "stubs", "rooms", "stored", "rehydrate"];
 
 fn main() {
     match std::env::args().nth(1).as_deref() {
@@ -70,6 +71,7 @@ fn main() {
             sleep::stubs::run::<Room>("stub_and_roster", settings, ops, stubs);
         }
         Some("stored") => sleep::stored::run(),
+        Some("rehydrate") => sleep::rehydrate::run(),
         _ => {
             for part in PARTS {
                 let mut child = std::process::Command::new(std::env::current_exe().unwrap());
@@ -121,5 +123,15 @@ fn request<O: Object>(
 fn print(name: &str, n: usize, value: f64) {
     println!(
         "{{\"name\":\"{name}\",\"n\":{n},\"min\":{value:.4},\"median\":{value:.4},\"max\":{value:.4}}}"
+    );
+}
+
+/// A figure of many values.
+fn print_all(name: &str, mut values: Vec<f64>) {
+    values.sort_by(f64::total_cmp);
+    let (n, min, max) = (values.len(), values[0], values[values.len() - 1]);
+    let median = values[n / 2];
+    println!(
+        "{{\"name\":\"{name}\",\"n\":{n},\"min\":{min:.4},\"median\":{median:.4},\"max\":{max:.4}}}"
     );
 }

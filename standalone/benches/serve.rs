@@ -13,6 +13,7 @@
     reason = "a benchmark fails by panicking and prints its figures"
 )]
 
+#[expect(dead_code, reason = "the benchmark of the cluster uses the rest")]
 mod serve {
     pub(crate) mod ask;
     pub(crate) mod server;
@@ -21,14 +22,12 @@ mod serve {
 
 use std::path::Path;
 
-use serve::ask;
+use serve::ask::{self, CONNECTIONS};
 use serve::server::{self, Server};
 use serve::words;
 
 /// Rounds of all cases.
 const ROUNDS: usize = 3;
-/// Connections, and rooms: each connection speaks for a participant of its own room.
-const CONNECTIONS: usize = 64;
 /// Requests before the first round, per case: code, allocator and buckets are warm then.
 const WARM_UP: usize = 3_200;
 /// Where `cargo xtask bench` puts the peers, from the workspace's root.
@@ -60,7 +59,7 @@ fn main() {
     let discover = vec![words::discover(); CONNECTIONS];
     let waits: Vec<Vec<u8>> = each(&words::wait);
     let sends: Vec<Vec<u8>> = each(&words::send);
-    let rmcp_sends = (0..CONNECTIONS).map(words::rmcp_send).collect();
+    let rmcp_sends = (0..CONNECTIONS).map(words::peer_send).collect();
     // Uses up every participant's burst: from here on each poll is refused.
     ask::run(ours.at, &waits, CONNECTIONS * 4, "");
 

@@ -23,6 +23,14 @@ struct SendText {
     text: String,
 }
 
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct WaitForEvents {
+    room: String,
+    cursor: u64,
+    #[serde(rename = "timeoutSeconds")]
+    timeout_seconds: u64,
+}
+
 struct Room {
     sequence: u64,
     messages: VecDeque<(u64, String)>,
@@ -49,6 +57,18 @@ struct Peer {
     tool_router: ToolRouter<Self>,
 }
 
+impl Peer {
+    /// The room of this name, made on first use.
+    fn room(&self, room: String) -> Arc<Mutex<Room>> {
+        let fresh = || {
+            let (sequence, messages) = (0, VecDeque::new());
+            Arc::new(Mutex::new(Room { sequence, messages, news: watch::channel(0).0 }))
+        };
+        let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(rooms.entry(room).or_insert_with(fresh))
+    }
+}
+
 #[tool_router]
 impl Peer {
     #[tool(description = "Appends a message to a room.")]
@@ -56,15 +76,25 @@ impl Peer {
         &self,
         Parameters(SendText { room, text }): Parameters<SendText>,
     ) -> Result<CallToolResult, ErrorData> {
-        let fresh = || {
-            let (sequence, messages) = (0, VecDeque::new());
-            Arc::new(Mutex::new(Room { sequence, messages, news: watch::channel(0).0 }))
-        };
-        let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = Arc::clone(rooms.entry(room).or_insert_with(fresh));
-        drop(rooms);
+        let room = self.room(room);
         let sequence = room.lock().unwrap_or_else(PoisonError::into_inner).send(text);
         let text = format!("{{\"sequence\":{sequence}}}");
+        Ok(CallToolResult::success(vec![ContentBlock::text(text)]))
+    }
+
+    #[tool(description = "Waits until a room has a message after the cursor.")]
+    async fn wait_for_events(
+        &self,
+        Parameters(WaitForEvents { room, cursor, timeout_seconds }): Parameters<WaitForEvents>,
+    ) -> Result<CallToolResult, ErrorData> {
+        let room = self.room(room);
+        let mut news = room.lock().unwrap_or_else(PoisonError::into_inner).news.subscribe();
+        let there = news.wait_for(|sequence| *sequence > cursor);
+        // Without news in time, the answer is the cursor it came with.
+        drop(tokio::time::timeout(std::time::Duration::from_secs(timeout_seconds), there).await);
+        let room = room.lock().unwrap_or_else(PoisonError::into_inner);
+        let new: Vec<&str> = room.messages.iter().filter(|m| m.0 > cursor).map(|m| &*m.1).collect();
+        let text = serde_json::json!({"cursor": room.sequence, "events": new}).to_string();
         Ok(CallToolResult::success(vec![ContentBlock::text(text)]))
     }
 }

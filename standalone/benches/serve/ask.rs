@@ -1,22 +1,28 @@
 //! Asking: fixed requests over and over on keep-alive connections, one thread, no pipelining.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// Asks each request on a connection of its own, about `count` times in all, and returns how often.
-/// The last answer on each connection must contain `wanted`.
+/// Connections that ask at the same time.
+pub(crate) const CONNECTIONS: usize = 64;
+
+/// Asks about `count` times in all and returns how often. Each connection has its share of the
+/// requests and asks them in turn; its last answer must contain `wanted`.
 pub(crate) fn run(at: SocketAddr, requests: &[Vec<u8>], count: usize, wanted: &'static str) -> u64 {
-    let times = count.div_ceil(requests.len());
+    assert!(requests.len() >= CONNECTIONS);
+    let times = count.div_ceil(CONNECTIONS);
     on_this_thread(async {
         let mut asking = tokio::task::JoinSet::new();
-        for request in requests {
-            let request = request.clone();
+        for first in 0..CONNECTIONS {
+            let requests: Vec<Vec<u8>> =
+                requests.iter().skip(first).step_by(CONNECTIONS).cloned().collect();
             asking.spawn(async move {
                 let mut connection = Connection::open(at).await;
-                for _ in 0..times {
-                    connection.ask(&request).await;
+                for request in requests.iter().cycle().take(times) {
+                    connection.ask(request).await;
                 }
                 let answer = String::from_utf8_lossy(connection.body());
                 assert!(answer.contains(wanted), "no {wanted} in {answer}");
@@ -26,7 +32,7 @@ pub(crate) fn run(at: SocketAddr, requests: &[Vec<u8>], count: usize, wanted: &'
             done.unwrap();
         }
     });
-    (times * requests.len()) as u64
+    (times * CONNECTIONS) as u64
 }
 
 /// The body of one request's answer.
@@ -38,12 +44,12 @@ pub(crate) fn once(at: SocketAddr, request: &[u8]) -> Vec<u8> {
     })
 }
 
-fn on_this_thread<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn on_this_thread<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(future)
 }
 
-struct Connection {
+pub(crate) struct Connection {
     stream: TcpStream,
     /// The last answer, whole.
     answer: Vec<u8>,
@@ -51,14 +57,23 @@ struct Connection {
 }
 
 impl Connection {
-    async fn open(at: SocketAddr) -> Self {
+    pub(crate) async fn open(at: SocketAddr) -> Self {
         let stream = TcpStream::connect(at).await.unwrap();
         stream.set_nodelay(true).unwrap();
         Self { stream, answer: Vec::with_capacity(128 * 1024), body_at: 0 }
     }
 
-    async fn ask(&mut self, request: &[u8]) {
+    pub(crate) async fn ask(&mut self, request: &[u8]) {
+        self.send(request).await;
+        self.receive().await;
+    }
+
+    pub(crate) async fn send(&mut self, request: &[u8]) {
         self.stream.write_all(request).await.unwrap();
+    }
+
+    /// Reads one whole answer.
+    pub(crate) async fn receive(&mut self) {
         self.answer.clear();
         let mut whole = None;
         loop {
@@ -73,7 +88,12 @@ impl Connection {
         }
     }
 
-    fn body(&self) -> &[u8] {
+    /// Whether nothing has arrived since the last answer.
+    pub(crate) fn is_silent(&self) -> bool {
+        matches!(self.stream.try_read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock)
+    }
+
+    pub(crate) fn body(&self) -> &[u8] {
         &self.answer[self.body_at..]
     }
 

@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-const SERVER_CORE: &str = "0";
+pub(crate) const SERVER_CORE: &str = "0";
 const ASKING_CORE: &str = "1";
 /// Where `cargo xtask bench` installs workerd.
 const WORKERD: &str = "target/bench/worker/node_modules/@cloudflare/workerd-linux-64/bin/workerd";
-const WORKER: &str = "bench/worker/front.capnp";
+const FRONT: &str = "bench/worker/front.capnp";
 
 /// A running server; killed when dropped.
 pub(crate) struct Server {
@@ -17,15 +17,23 @@ pub(crate) struct Server {
     /// Kept open: a server must not fail at its next line.
     _stdout: BufReader<ChildStdout>,
     pub(crate) at: SocketAddr,
+    first_line: String,
 }
 
 impl Server {
     /// Starts a program on the servers' core; `address` reads its first line.
-    fn start(program: &Path, args: &[&str], address: fn(&str) -> Option<SocketAddr>) -> Self {
+    pub(crate) fn start(
+        program: &Path,
+        args: &[&str],
+        address: impl Fn(&str) -> Option<SocketAddr>,
+    ) -> Self {
         let mut child = Command::new("taskset")
             .args(["-c", SERVER_CORE])
             .arg(program)
             .args(args)
+            // Names of benchmarks are no settings of a server.
+            .env_remove("ROOMRING_BENCH_SLEEPERS")
+            .env_remove("ROOMRING_BENCH_CASE")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
@@ -35,18 +43,30 @@ impl Server {
         stdout.read_line(&mut line).unwrap();
         let at = address(&line);
         let at = at.unwrap_or_else(|| panic!("{} did not listen: {line}", program.display()));
-        Self { child, _stdout: stdout, at }
+        Self { child, _stdout: stdout, at, first_line: line }
     }
 
     /// CPU time of the process, user and system, in microseconds; read in ticks of 10 ms.
     pub(crate) fn cpu_us(&self) -> f64 {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
-        // The name, in parentheses, may contain spaces; utime and stime are fields 14 and 15.
-        let (_, fields) = stat.rsplit_once(") ").unwrap();
-        let ticks: u64 =
-            fields.split(' ').skip(11).take(2).map(|n| n.parse::<u64>().unwrap()).sum();
-        ticks as f64 * 10_000.0
+        cpu_us(self.pid())
     }
+
+    pub(crate) fn first_line(&self) -> &str {
+        &self.first_line
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+/// CPU time of a process, user and system, in microseconds; read in ticks of 10 ms.
+pub(crate) fn cpu_us(pid: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    // The name, in parentheses, may contain spaces; utime and stime are fields 14 and 15.
+    let (_, fields) = stat.rsplit_once(") ").unwrap();
+    let ticks: u64 = fields.split(' ').skip(11).take(2).map(|n| n.parse::<u64>().unwrap()).sum();
+    ticks as f64 * 10_000.0
 }
 
 impl Drop for Server {
@@ -83,9 +103,15 @@ pub(crate) fn peer(program: &Path, args: &[&str]) -> Server {
 
 /// workerd with the front Worker; `None` where it is not installed.
 pub(crate) fn worker() -> Option<Server> {
+    workerd(FRONT, &[])
+}
+
+/// workerd with a configuration; `None` where it is not installed.
+pub(crate) fn workerd(config: &str, args: &[&str]) -> Option<Server> {
     let program = Path::new(WORKERD);
     program.is_file().then(|| {
-        Server::start(program, &["serve", WORKER, "--control-fd=1"], |line| {
+        let args = [&["serve", config, "--control-fd=1"], args].concat();
+        Server::start(program, &args, |line| {
             let said: serde_json::Value = serde_json::from_str(line).ok()?;
             let port = u16::try_from(said["port"].as_u64()?).ok()?;
             Some(SocketAddr::from(([127, 0, 0, 1], port)))

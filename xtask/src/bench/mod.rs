@@ -23,12 +23,13 @@ struct Bench {
     source: &'static str,
 }
 
-const BENCHES: [Bench; 5] = [
+const BENCHES: [Bench; 6] = [
     Bench { name: "store", package: "room-node", source: "room-node/benches/store.rs" },
     Bench { name: "host", package: "room-node", source: "room-node/benches/host.rs" },
     Bench { name: "sleep", package: "room-node", source: "room-node/benches/sleep.rs" },
     Bench { name: "edge", package: "gateway", source: "gateway/benches/edge.rs" },
     Bench { name: "serve", package: "standalone", source: "standalone/benches/serve.rs" },
+    Bench { name: "cluster", package: "standalone", source: "standalone/benches/cluster/main.rs" },
 ];
 
 const PASSES_DEFAULT: usize = 3;
@@ -45,8 +46,14 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<bool, String> {
     let chosen = there.into_iter().filter(|b| names.is_empty() || names.contains(&b.name));
     let built: Vec<(&Bench, PathBuf)> =
         chosen.map(|b| Ok((b, build(root, b)?))).collect::<Result<_, String>>()?;
-    if built.iter().any(|(bench, _)| bench.name == "serve") {
+    let chosen = |name| built.iter().any(|(bench, _)| bench.name == name);
+    if chosen("serve") || chosen("cluster") {
         peers::build(root)?;
+    }
+    if chosen("cluster") {
+        let packages = ["--package", "gateway", "--package", "room-node"];
+        let args = ["build", "--release", "--locked", "--quiet", "--bins"];
+        child::output(root, "cargo", &[&args[..], &packages].concat())?;
     }
     let mut merged = Merged::default();
     for pass in 1..=passes {
