@@ -16,6 +16,7 @@
 #[expect(dead_code, reason = "the benchmark of the cluster uses the rest")]
 mod serve {
     pub(crate) mod ask;
+    pub(crate) mod figure;
     pub(crate) mod server;
     pub(crate) mod words;
 }
@@ -23,6 +24,7 @@ mod serve {
 use std::path::Path;
 
 use serve::ask::{self, CONNECTIONS};
+use serve::figure::{print, ratios};
 use serve::server::{self, Server};
 use serve::words;
 
@@ -129,16 +131,7 @@ fn report(cases: &[Case], figures: &[Vec<f64>]) {
         ("goal4_send_text_by_rmcp_ratio", "send_text", "rmcp_send"),
     ] {
         if let (Some(above), Some(below)) = (of(above), of(below)) {
-            print(name, above.iter().zip(below).map(|(a, b)| a / b).collect());
+            print(name, ratios(above, below));
         }
     }
-}
-
-fn print(name: &str, mut values: Vec<f64>) {
-    values.sort_by(f64::total_cmp);
-    let (n, at) = (values.len(), |i: usize| values.get(i).copied().unwrap_or_default());
-    let (min, median, max) = (at(0), at(n / 2), at(n.saturating_sub(1)));
-    let figure =
-        serde_json::json!({ "name": name, "n": n, "min": min, "median": median, "max": max });
-    println!("{figure}");
 }

@@ -116,7 +116,7 @@ async fn stored(store: &RedisStore, room: usize, clock: Clock) -> Snapshot {
         me,
         nonce: room as u64 + 1,
         may_create: false,
-        lapsed_owner: None,
+        observed: None,
     };
     let claimed = store.claim(claim, clock.now()).await.unwrap();
     assert!(claimed.tail.is_empty(), "the snapshot holds all");

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use super::fleet::{Fleet, Fsync};
 use super::pace::{latencies, pass, wakes};
+use crate::median;
 use crate::serve::ask::{self, CONNECTIONS, on_this_thread};
+use crate::serve::figure::{print, ratios};
 use crate::serve::server::{self, Server};
 use crate::serve::words;
-use crate::{median, print, ratios};
 
 /// Where `cargo xtask bench` puts the peers, from the workspace's root.
 pub(crate) const PEERS: &str = "target/bench/release";

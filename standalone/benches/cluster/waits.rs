@@ -5,7 +5,7 @@ use std::path::Path;
 use super::fleet::{Fleet, Fsync, resident};
 use super::pace::parked;
 use super::saturation::{PEERS, create, until_asleep};
-use crate::print;
+use crate::serve::figure::print;
 use crate::serve::{server, words};
 
 /// Waits parked, each on a connection and in a room of its own.
