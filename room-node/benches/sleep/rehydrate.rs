@@ -28,6 +28,9 @@ const ROOMS: usize = 200;
 const MESSAGES: usize = 100;
 const MESSAGE_BYTES: usize = 560;
 
+/// What the host puts before the object's own bytes: magic, version, checksum (decision 0004).
+const PRELUDE_BYTES: usize = 7;
+
 /// Who reads snapshots beside the host.
 const READER: &str = "reader";
 
@@ -132,9 +135,11 @@ async fn get_and_decode(
     let name = name(room);
     let key = format!("{{b{:04}}}s:r:{name}", membership::bucket(name.as_bytes()).0);
     let object = ObjectId::new(Room::KIND, &name).unwrap();
+    let (before, own) = snapshot.bytes.split_at(PRELUDE_BYTES);
+    assert!(before.starts_with(b"RS"), "the stored form has changed");
     let begin = Instant::now();
     let got: Vec<u8> = cmd("GET").arg(&key).query_async(plain).await.unwrap();
-    let state = Room::decode_snapshot(&object, snapshot.schema, &snapshot.bytes).unwrap();
+    let state = Room::decode_snapshot(&object, snapshot.schema, own).unwrap();
     let took = begin.elapsed();
     assert!(got.len() >= snapshot.bytes.len());
     drop(state);
