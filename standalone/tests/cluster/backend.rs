@@ -108,10 +108,24 @@ impl Backend {
     /// One more node, under a new name.
     pub(crate) fn add_node(&mut self) {
         self.started += 1;
+        self.nodes.push(self.node(self.started));
+    }
+
+    fn node(&self, number: usize) -> Program {
         let mut args =
-            vec![format!("--redis-url={}", self.url), format!("--node-id=node-{}", self.started)];
+            vec![format!("--redis-url={}", self.url), format!("--node-id=node-{number}")];
         args.extend_from_slice(&self.flags);
-        self.nodes.push(Program::start("roomring-node", &args));
+        Program::start("roomring-node", &args)
+    }
+
+    /// SIGTERM, the end, and a new start under the same name; of a backend that no node has left.
+    pub(crate) fn restart_node(&mut self, at: usize) {
+        assert_eq!(self.nodes.len(), self.started, "numbers are places");
+        let old = self.nodes.remove(at);
+        old.signal("TERM");
+        let ended = old.wait();
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        self.nodes.insert(at, self.node(at + 1));
     }
 
     /// One for all tests of this process that want the same and run at the same time.

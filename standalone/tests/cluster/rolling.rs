@@ -1,5 +1,5 @@
-//! A rolling restart of the gateways under load, behind what looks at their readiness as a balancer
-//! does: no call fails.
+//! Rolling restarts of gateways and nodes under load, behind what looks at the gateways' readiness as
+//! a balancer does: no call fails.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -30,6 +30,10 @@ const BUSY: Duration = Duration::from_millis(40);
 /// Of the others: their connections are idle most of the time.
 const IDLE: Duration = Duration::from_millis(700);
 const AGENTS: usize = 16;
+/// Calls of each agent, without a pause, by which it is found out what the cluster can do.
+const CALLS_AT_MOST: usize = 50;
+/// Between two calls of an agent that makes no pause.
+const NO_PAUSE: Duration = Duration::from_micros(1);
 /// Calls of each agent before the first restart, between two and after the last.
 const CALLS: usize = 3;
 
@@ -111,16 +115,17 @@ struct Load {
 }
 
 impl Load {
-    async fn start(balancer: &Arc<Balancer>) -> Self {
+    /// Each agent calls at its pace.
+    async fn start(balancer: &Arc<Balancer>, pace: impl Fn(usize) -> Duration) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let counts: Arc<[AtomicUsize]> = (0..AGENTS).map(|_| AtomicUsize::new(0)).collect();
         let mut agents = Vec::new();
         for name in 0..AGENTS {
             let mut agent = Agent::join(name, balancer).await;
             let (stop, counts) = (Arc::clone(&stop), Arc::clone(&counts));
-            let balancer = Arc::clone(balancer);
+            let (balancer, pace) = (Arc::clone(balancer), pace(name));
             agents.push(tokio::spawn(async move {
-                let mut pace = tokio::time::interval(if name % 2 == 0 { BUSY } else { IDLE });
+                let mut pace = tokio::time::interval(pace);
                 while !stop.load(Ordering::SeqCst) {
                     pace.tick().await;
                     agent.say(&balancer).await;
@@ -134,8 +139,13 @@ impl Load {
 
     /// Returns when every agent has had some more answers.
     async fn goes_on(&self) {
+        self.each_has(CALLS).await;
+    }
+
+    /// Returns when every agent has had so many answers more.
+    async fn each_has(&self, more: usize) {
         let count = || self.counts.iter().map(|count| count.load(Ordering::SeqCst));
-        let goals: Vec<usize> = count().map(|count| count + CALLS).collect();
+        let goals: Vec<usize> = count().map(|count| count + more).collect();
         let mut turn = tokio::time::interval(LOOK);
         let reached = async {
             while count().zip(&goals).any(|(count, goal)| count < *goal) {
@@ -175,28 +185,80 @@ async fn gateway(dir: &Path, redis: &str, balancer: &Arc<Balancer>) -> (Program,
     (gateway, watch)
 }
 
+/// Two gateways over a backend, and what stands before them.
+struct Front {
+    dir: tempfile::TempDir,
+    url: String,
+    balancer: Arc<Balancer>,
+    gateways: Vec<(Program, JoinHandle<()>)>,
+}
+
+impl Front {
+    async fn start(dir: tempfile::TempDir, backend: &Backend) -> Self {
+        let (url, balancer) = (backend.url.clone(), Arc::<Balancer>::default());
+        let mut gateways = Vec::new();
+        for _ in 0..GATEWAYS {
+            gateways.push(gateway(dir.path(), &url, &balancer).await);
+        }
+        Self { dir, url, balancer, gateways }
+    }
+
+    /// Restarts one gateway after the other while the load goes on.
+    async fn restart(&mut self, load: &Load) {
+        for _ in 0..GATEWAYS {
+            let (old, watch) = self.gateways.remove(0);
+            old.signal("TERM");
+            let ended = tokio::task::spawn_blocking(move || old.wait()).await.unwrap();
+            assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+            watch.abort();
+            load.goes_on().await;
+            self.gateways.push(gateway(self.dir.path(), &self.url, &self.balancer).await);
+            load.goes_on().await;
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_call_fails_when_one_gateway_after_the_other_is_restarted() {
     let dir = tempfile::tempdir().unwrap();
     let backend = Backend::start(dir.path(), &["--log-format=json"]);
-    let balancer = Arc::<Balancer>::default();
-    let mut gateways = Vec::new();
-    for _ in 0..GATEWAYS {
-        gateways.push(gateway(dir.path(), &backend.url, &balancer).await);
-    }
-    let load = Load::start(&balancer).await;
+    let mut front = Front::start(dir, &backend).await;
+    let pace = |name| if name % 2 == 0 { BUSY } else { IDLE };
+    let load = Load::start(&front.balancer, pace).await;
     load.goes_on().await;
-    for _ in 0..GATEWAYS {
-        let (old, watch) = gateways.remove(0);
-        old.signal("TERM");
-        let ended = tokio::task::spawn_blocking(move || old.wait()).await.unwrap();
-        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-        watch.abort();
-        load.goes_on().await;
-        gateways.push(gateway(dir.path(), &backend.url, &balancer).await);
+    front.restart(&load).await;
+    let (said, failed) = load.end().await;
+    println!("{GATEWAYS} gateways restarted: {said} calls answered, {} failed", failed.len());
+    assert_eq!(failed, Vec::<String>::new(), "of {said}");
+}
+
+/// The promise of cluster 4: a rolling restart at half saturation, no failed call among those with
+/// ten seconds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_call_fails_when_all_are_restarted_at_half_of_what_the_cluster_can_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut backend = Backend::start(dir.path(), &["--log-format=json"]);
+    let mut front = Front::start(dir, &backend).await;
+    let load = Load::start(&front.balancer, |_| NO_PAUSE).await;
+    let begin = tokio::time::Instant::now();
+    load.each_has(CALLS_AT_MOST).await;
+    let took = begin.elapsed();
+    let (at_most, failed) = load.end().await;
+    assert_eq!(failed, Vec::<String>::new(), "of {at_most}");
+    // Each agent at half the pace of all in the time that was measured.
+    let pace = took * u32::try_from(AGENTS).unwrap() * 2 / u32::try_from(at_most).unwrap();
+    let load = Load::start(&front.balancer, |_| pace).await;
+    load.goes_on().await;
+    front.restart(&load).await;
+    for at in 0..backend.nodes.len() {
+        tokio::task::block_in_place(|| backend.restart_node(at));
         load.goes_on().await;
     }
     let (said, failed) = load.end().await;
-    println!("{GATEWAYS} gateways restarted: {said} calls answered, {} failed", failed.len());
+    println!(
+        "{at_most} calls in {took:.2?} at most, then one of each agent in {pace:.2?}: all \
+         restarted, {said} calls answered, {} failed",
+        failed.len()
+    );
     assert_eq!(failed, Vec::<String>::new(), "of {said}");
 }
