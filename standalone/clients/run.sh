@@ -1,11 +1,13 @@
 #!/bin/sh
-# Plays one whole scenario with every mainstream MCP SDK against a freshly started roomring.
+# Plays one whole scenario with every mainstream MCP SDK against a freshly started roomring, and
+# against a cluster.
 #
 #   standalone/clients/run.sh [FOLDER]
 #
 # FOLDER (default target/clients) receives pinned versions of the SDKs, once. Needs node 20 or
-# newer with npm, and python3 with venv. ROOMRING_BIN names a built binary; without it the
-# workspace's debug build is made. Ends with a line `N passed, N failed`.
+# newer with npm, python3 with venv, and redis-server. ROOMRING_BIN names a built binary, which is
+# then played with alone; without it the workspace's debug build is made. Ends with a line
+# `N passed, N failed`.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -37,21 +39,27 @@ install py2 "$py2" pip_install "$py2"
 for name in ts1 ts2; do cp "$here/scenario.mjs" "$here/$name.mjs" "$folder/$name/"; done
 cp "$here/py2.py" "$folder/py2/"
 
-if [ -z "${ROOMRING_BIN:-}" ]; then
-  (cd "$root" && cargo build --quiet --package standalone)
+alone=${ROOMRING_BIN:-}
+if [ -z "$alone" ]; then
+  (cd "$root" && cargo build --quiet --package standalone &&
+    cargo build --quiet --bins --package gateway --package room-node)
   ROOMRING_BIN=$root/target/debug/roomring
 fi
-# The pipe's first line is the server's first line; the end of it means that there is no server.
-rm -f "$folder/roomring.out"
-mkfifo "$folder/roomring.out"
-"$ROOMRING_BIN" --ephemeral --listen=127.0.0.1:0 --admin-listen=127.0.0.1:0 \
-  --guard-join-per-minute=1000 --wait-period-ms=400 --wait-active-period-ms=50 \
-  >"$folder/roomring.out" 2>"$folder/roomring.err" &
-server=$!
+server=
 trap 'kill "$server" 2>/dev/null || true' EXIT
-exec 3<"$folder/roomring.out"
-read -r line <&3 || { cat "$folder/roomring.err"; exit 1; }
-url=$(echo "$line" | sed -n 's/^listening url=\([^ ]*\) .*/\1/p')
+
+# serve COMMAND...: the first line is the server's first line; the end of the pipe means that
+# there is no server.
+serve() {
+  rm -f "$folder/roomring.out"
+  mkfifo "$folder/roomring.out"
+  "$@" --guard-join-per-minute=1000 --wait-period-ms=400 --wait-active-period-ms=50 \
+    >"$folder/roomring.out" 2>"$folder/roomring.err" &
+  server=$!
+  exec 3<"$folder/roomring.out"
+  read -r line <&3 || { cat "$folder/roomring.err"; exit 1; }
+  url=$(echo "$line" | sed -n 's/^listening url=\([^ ]*\) .*/\1/p')
+}
 
 passed=0 failed=0
 play() {
@@ -66,10 +74,20 @@ play() {
     sed 's/^/      /' "$folder/last.out"
   fi
 }
-play 'typescript sdk 1' node "$folder/ts1/ts1.mjs" "$url"
-for mode in auto legacy 2026-07-28; do
-  play "typescript client 2, $mode" node "$folder/ts2/ts2.mjs" "$url" "$mode"
-  play "python mcp 2, $mode" "$folder/py2/v/bin/python" "$folder/py2/py2.py" "$url" "$mode"
-done
+all() {
+  play "typescript sdk 1$1" node "$folder/ts1/ts1.mjs" "$url"
+  for mode in auto legacy 2026-07-28; do
+    play "typescript client 2, $mode$1" node "$folder/ts2/ts2.mjs" "$url" "$mode"
+    play "python mcp 2, $mode$1" "$folder/py2/v/bin/python" "$folder/py2/py2.py" "$url" "$mode"
+  done
+}
+serve "$ROOMRING_BIN" --ephemeral --listen=127.0.0.1:0 --admin-listen=127.0.0.1:0
+all ''
+if [ -z "$alone" ]; then
+  kill "$server"
+  wait "$server" || true
+  serve "$here/cluster.sh" "$root/target/debug" "$folder/cluster"
+  all ', cluster'
+fi
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
