@@ -29,6 +29,8 @@ use crate::upstream::channel::MESSAGE_BYTES_MAX;
 
 /// Calls of one stream under way at once; more are answered `overloaded`.
 pub(crate) const RELAYED_CALLS_MAX: usize = 4_096;
+/// Streams one peer may have open at a time; it needs a few.
+const CONNECTION_STREAMS_MAX: u32 = 64;
 /// Longest life of a relayed call, whatever its sender says.
 const DEADLINE_MAX: Duration = Duration::from_secs(60);
 /// How often a silent peer is probed, and how long it may take to answer.
@@ -79,7 +81,8 @@ pub(crate) fn serve(
     let service = service(pipeline, room::catalog::tools(), stop.clone(), RELAYED_CALLS_MAX);
     let server = Server::builder()
         .http2_keepalive_interval(Some(KEEP_ALIVE))
-        .http2_keepalive_timeout(Some(KEEP_ALIVE));
+        .http2_keepalive_timeout(Some(KEEP_ALIVE))
+        .max_concurrent_streams(Some(CONNECTION_STREAMS_MAX));
     let incoming = tls.incoming(TcpIncoming::from(listener).with_nodelay(Some(true)));
     tokio::spawn(async move {
         let served = server.serve_with_incoming_shutdown(service, incoming, stop.cancelled_owned());

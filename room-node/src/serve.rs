@@ -19,7 +19,7 @@ use crate::rpc;
 /// Connections open at a time; more are closed at once. A gateway needs one.
 pub const CONNECTIONS_MAX: usize = 1_024;
 /// Streams one gateway may have open at a time; it needs a few.
-pub const CONNECTION_STREAMS_MAX: usize = 64;
+pub const CONNECTION_STREAMS_MAX: u32 = 64;
 /// A silent connection is probed this often.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(2);
 /// An answer to a probe may take this long; then the gateway is gone and its calls are cancelled.
@@ -47,7 +47,7 @@ pub fn serve<O: Object>(
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-        .concurrency_limit_per_connection(CONNECTION_STREAMS_MAX);
+        .max_concurrent_streams(Some(CONNECTION_STREAMS_MAX));
     let service = rpc::service(host);
     let stop = stop.cancelled_owned();
     match tls {

@@ -22,6 +22,7 @@ mod rig;
 mod room;
 mod shed;
 mod sleep;
+mod streams;
 mod takeover;
 mod timers;
 mod town;

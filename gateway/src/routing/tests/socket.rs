@@ -10,7 +10,7 @@ use tonic::transport::server::TcpIncoming;
 
 use super::cluster::{member, now, room_of};
 use super::*;
-use crate::upstream::channel::{self, Settings};
+use crate::upstream::channel::{self, MESSAGE_BYTES_MAX, Settings};
 
 /// Serves a scripted node.
 async fn serve(node: Arc<FakeNode>) -> SocketAddr {
@@ -137,4 +137,23 @@ async fn a_black_hole_is_left_by_keep_alive() {
         Duration::from_secs(4),
         "the product's own"
     );
+}
+
+#[tokio::test]
+async fn an_answer_over_the_bound_of_a_message_ends_its_stream_and_the_next_one_serves() {
+    let huge: &str = Box::leak("x".repeat(MESSAGE_BYTES_MAX + 1).into_boxed_str());
+    let (node, _client, _cancels) = FakeNode::start(move |call| match &*call.args {
+        b"{}" => success("{}"),
+        _ => success(huge),
+    });
+    let at = serve(Arc::clone(&node)).await.to_string();
+    let metrics = metrics();
+    let client = channel::client(&at, &Settings::default()).unwrap();
+    let upstream = Upstream::start(&client, 1, &metrics);
+    let routes = Routes::single(upstream, INFLIGHT_MAX, Arc::clone(&metrics));
+    routes.wait_open().await;
+    let asked = Request { repeatable: false, ..request(r#"{"n":1}"#) };
+    assert_eq!(code(routes.call(&asked).await), "outcome_unknown", "it has run");
+    assert_eq!(code(routes.call(&request("{}")).await), "success");
+    assert_eq!(node.seen().len(), 2);
 }
