@@ -29,6 +29,7 @@ async fn one_handle_sprayed_over_two_gateways_gets_no_more_waits() {
     let made = client.call("create_room", json!({"name": "Ana"})).await.unwrap().ok();
     let wait = json!({"participantHandle": made["participantHandle"], "cursor": made["cursor"],
         "timeoutSeconds": 0});
+    let before = store_calls(server.admin).await;
     let begin = Instant::now();
     // Two connections to each gateway, all at once.
     let sprays = server.gateways.iter().chain(&server.gateways).map(|gateway| {
@@ -46,10 +47,21 @@ async fn one_handle_sprayed_over_two_gateways_gets_no_more_waits() {
     println!("spraying over two gateways: {accepted} waits accepted, {refused} refused");
     assert!(u128::from(accepted) <= most, "{accepted} accepted, {most} at most");
     assert!(accepted >= 2 && refused > 10 * accepted, "{accepted} accepted, {refused} refused");
+    // None of them reaches Redis or wakes a room: an accepted wait may store a lease.
+    let asked = store_calls(server.admin).await - before;
+    assert!(asked <= f64::from(accepted), "{asked} calls of Redis for {accepted} accepted waits");
     // Refused waits end at the gateways: the nodes have seen few of them.
     let metrics = scrape(server.admin).await;
     let at_nodes = sum(&metrics, "roomring_waits_refused_total", "tier=\"owner\"");
     assert!(at_nodes <= f64::from(refused) / 2.0, "{at_nodes} of {refused} reached a node");
+}
+
+/// What the nodes have asked of Redis for rooms; due times are read by the clock.
+async fn store_calls(admin: SocketAddr) -> f64 {
+    let (metrics, name) = (scrape(admin).await, "roomring_store_calls_total");
+    let all = sum(&metrics, name, "");
+    assert!(all > 0.0, "the room was claimed and stored");
+    all - sum(&metrics, name, "function=\"scan\"")
 }
 
 /// Waits as fast as it can; how many were accepted and refused.
