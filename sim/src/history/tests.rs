@@ -291,6 +291,37 @@ fn every_rule_is_broken_by_some_history() {
     assert_eq!(broken, RULES.into_iter().collect());
 }
 
+/// One agent speaks `sent` times before the other polls, who is told that the answer is cut and shown
+/// what is left from `first` on, like the read at the end.
+fn a_late_poll(sent: u64, first: u64) -> String {
+    let mut text = String::new();
+    let mut line = |t: u64, rest: String| text.push_str(&format!("{{\"t\":{t},{rest}}}\n"));
+    for n in 1..=sent {
+        let about = format!(r#""client":"a","op":"send_text","key":"k{n}","room":"r""#);
+        line(2 * n, format!(r#"{about},"phase":"invoke""#));
+        line(2 * n + 1, format!(r#"{about},"phase":"ok","sequence":{n}"#));
+    }
+    let shown = (first..=sent).map(|n| format!(r#"{{"sequence":{n},"key":"k{n}"}}"#));
+    let shown = shown.collect::<Vec<_>>().join(",");
+    let poll = r#""client":"b","op":"poll","key":"p","room":"r""#;
+    let read = r#""client":"all","op":"read","key":"r1","room":"r""#;
+    let cut = format!(r#""cursor":0,"to":{sent},"truncated":true,"events":[{shown}]"#);
+    line(1_000, format!(r#"{poll},"phase":"invoke""#));
+    line(1_001, format!(r#"{poll},"phase":"ok","detail":{{{cut}}}"#));
+    line(1_002, format!(r#"{read},"phase":"invoke""#));
+    line(1_003, format!(r#"{read},"phase":"ok","detail":{{"events":[{shown}]}}"#));
+    text
+}
+
+#[test]
+fn what_retention_let_go_before_anybody_polled_is_not_missed_and_nothing_else() {
+    assert_eq!(check(&parse(&a_late_poll(104, 5)).unwrap()), []);
+    let fired = rules_fired(&a_late_poll(104, 6));
+    assert_eq!(fired, BTreeSet::from(["acknowledged-present", "no-gap"]));
+    let uncut = a_late_poll(104, 5).replace("\"truncated\":true", "\"truncated\":false");
+    assert!(rules_fired(&uncut).contains("acknowledged-present"));
+}
+
 #[test]
 fn what_is_no_record_is_an_error_with_its_line() {
     let error = parse("\n{\"t\":1}\n").unwrap_err();
