@@ -3,7 +3,7 @@
 //!
 //! Needs root, `ip` and `iptables`. The addresses are 10.231.N.0/30, N the number of the node.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::process::{Command, Stdio};
 
 /// Which packets are dropped.
@@ -45,7 +45,19 @@ impl Space {
         ran("ip", &["-n", name, "address", "add", &inside, "dev", "up0"])?;
         ran("ip", &["-n", name, "link", "set", "up0", "up"])?;
         ran("ip", &["-n", name, "link", "set", "lo", "up"])?;
+        space.probe()?;
         Ok(space)
+    }
+
+    /// Whether packets pass, and can be dropped: a firewall of the machine may have its own mind.
+    fn probe(&self) -> Result<(), String> {
+        let listener = TcpListener::bind((self.machine(), 0)).map_err(|e| e.to_string())?;
+        let port = listener.local_addr().map_err(|e| e.to_string())?.port();
+        let connect = format!("exec 3<>/dev/tcp/{}/{port}", self.machine());
+        ran("ip", &["netns", "exec", &self.name, "timeout", "5", "bash", "-c", &connect])?;
+        self.drop_packets(Cut::Both)?;
+        self.heal();
+        Ok(())
     }
 
     /// The machine's address on the cable.
@@ -69,11 +81,15 @@ impl Space {
     }
 
     pub(crate) fn cut(&self, cut: Cut) {
+        self.drop_packets(cut).unwrap();
+    }
+
+    fn drop_packets(&self, cut: Cut) -> Result<(), String> {
         let port = self.redis_port.to_string();
         let rule = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let from: Vec<String> = rule(&["INPUT", "-i", &self.cable]);
         let to: Vec<String> = rule(&["OUTPUT", "-o", &self.cable]);
-        let mut rules = match cut {
+        let rules = match cut {
             Cut::Both => vec![from, to],
             Cut::ToNode => vec![to],
             Cut::FromNode => vec![from],
@@ -82,13 +98,13 @@ impl Space {
                 [to, rule(&["-p", "tcp", "--sport", &port])].concat(),
             ],
         };
-        let mut held = self.rules.lock().unwrap();
-        for rule in &mut rules {
+        for mut rule in rules {
             rule.extend(["-j", "DROP"].map(str::to_owned));
             let words: Vec<&str> = rule.iter().map(String::as_str).collect();
-            ran("iptables", &[&["-w", "-I"], &words[..]].concat()).unwrap();
+            ran("iptables", &[&["-w", "-I"], &words[..]].concat())?;
+            self.rules.lock().unwrap().push(rule);
         }
-        held.extend(rules);
+        Ok(())
     }
 
     /// Lets everything through again.
